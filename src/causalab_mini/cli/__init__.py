@@ -1,0 +1,1 @@
+"""The verbs. The only room that prints, exits or catches."""

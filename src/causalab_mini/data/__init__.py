@@ -1,0 +1,1 @@
+"""Tables of rows: references, columns, variables."""

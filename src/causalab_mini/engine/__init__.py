@@ -1,0 +1,1 @@
+"""A loaded model and the two ways of looking inside its forward."""

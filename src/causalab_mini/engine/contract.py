@@ -1,0 +1,57 @@
+"""What an engine is: something that runs one call of a causal language model and lets values be seen and changed.
+
+An engine knows modules and tensors and nothing else: no positions, mechanisms, frames, rows or documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One call: L lanes, T new columns, P columns already in the cache.
+
+    `ids` and `positions` [L, T] int64, `mask` [L, P+T] int64 (1 real, 0 padding); `head` [K]: the columns of T,
+    ascending, whose logits are computed. `cache` grows by T columns.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    positions: Tensor
+    head: Tensor
+    cache: Cache | None = None
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A stop at one side of one module.
+
+    The tensor is the module's first input or its output (the first element of a tuple; the logits [L, K, V] at the
+    root, whose path is ""). `edit` maps the tensor to its replacement, then each `keep` maps it to a tensor to hand
+    back: edits before keeps.
+    """
+
+    module: str
+    side: Literal["input", "output"]
+    edit: Callable[[Tensor], Tensor] | None = None
+    keep: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict[str, Callable[[Tensor], Tensor]])
+
+
+class Engine(Protocol):
+    """Runs calls of one loaded model."""
+
+    device: torch.device
+
+    def forward(self, inputs: Inputs, visits: Sequence[Visit]) -> dict[str, Tensor]:
+        """Run one call with `visits`, which come in forward order, at most one per (module, side).
+
+        Returns what the visits keep, by name. A failure inside the model is raised as `EngineFailure`.
+        """
+        ...

@@ -1,0 +1,192 @@
+"""The plan: what must be known and written, with every position resolved to windows. Frozen, hashable, torch-free.
+
+A plan is a tree. Its leaves are `Observe` steps; an inner node is a `Plan`. A *point* is a plan that stands for one
+setting of the sweep. Prompt windows are columns of a row's own tokens (prefix included, padding not); generated
+windows are steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from causalab_mini.frames.text import Reason, Text, Window
+from causalab_mini.spec.positions import Position
+from causalab_mini.vocabulary.components import Component
+from causalab_mini.vocabulary.mechanisms import Mechanism
+from causalab_mini.vocabulary.metrics import Metric
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of one (dataset, field), as tokens. `width` is the padded width every forward on it has."""
+
+    ref: str
+    field: str
+    rows: tuple[Text, ...]
+
+    @property
+    def width(self) -> int:
+        """The longest row, prefix included."""
+        return max(len(row.ids) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value of the network: a component, of a layer for a block's, limited to some features if `columns` says so."""
+
+    component: Component
+    layer: int | None
+    columns: tuple[int, ...] | None = None
+
+    def spelled(self) -> str:
+        """`block_output[3]`, `lm_head`."""
+        return self.component.name if self.layer is None else f"{self.component.name}[{self.layer}]"
+
+
+@dataclass(frozen=True)
+class Read:
+    """A value to keep.
+
+    `windows`, one per row: columns in the prompt frame, steps in the generated one. A deferred read (a cut only the
+    finished continuation can locate) has every step as its window; `frames.continuation` cuts it afterwards, with `texts`, the
+    rows' values of the scope's variable (a Reason where there is none; None without a variable).
+    """
+
+    name: str
+    place: Place
+    pos: Position
+    windows: tuple[Window, ...]
+    view: str = "raw"
+    featurizer: str = "identity"
+    texts: tuple[str | Reason, ...] | None = None
+
+
+@dataclass(frozen=True)
+class ReadOperand:
+    """The value of another read of the same intervention."""
+
+    read: str
+
+
+@dataclass(frozen=True)
+class OutputOperand:
+    """A tensor an earlier step of the point published."""
+
+    step: str
+    name: str
+
+
+Operand = float | ReadOperand | OutputOperand | None
+
+
+@dataclass(frozen=True)
+class Write:
+    """A value to change. A row whose window is a Reason is left alone (`missing: skip`)."""
+
+    name: str
+    place: Place
+    pos: Position
+    windows: tuple[Window, ...]
+    mechanism: Mechanism
+    operand: Operand
+    featurizer: str = "identity"
+    features: tuple[int, ...] | None = None
+    skips: bool = False
+
+
+@dataclass(frozen=True)
+class Forward:
+    """One model on one role: a prefill, and `decode` greedy steps when it is not 0. Writes in the model's order."""
+
+    model: str
+    role: str
+    batch: Batch
+    decode: int
+    writes: tuple[Write, ...]
+    reads: tuple[Read, ...]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A metric to compute: its node, and the answer id of every row (or the reason there is none) per answer field."""
+
+    name: str
+    metric: Metric
+    answers: tuple[tuple[str, tuple[int | Reason, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Publish:
+    """A tensor published from a read: `reduce` is none or mean."""
+
+    name: str
+    read: str
+    reduce: str
+
+
+@dataclass(frozen=True)
+class Save:
+    """A produced value and the file, relative to the point's directory, it goes to."""
+
+    value: str
+    file_path: str
+
+
+@dataclass(frozen=True)
+class Observe:
+    """One intervention on one set of rows. `path` are the plan names from the point down to this step."""
+
+    name: str
+    step: str
+    intervention: str
+    path: tuple[str, ...]
+    example_ids: tuple[str, ...]
+    forwards: tuple[Forward, ...]
+    scores: tuple[Score, ...]
+    outputs: tuple[Publish, ...]
+    saves: tuple[Save, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An inner node: a point of the sweep, a list of interventions, or the root."""
+
+    name: str
+    children: tuple[Plan | Observe, ...]
+
+    def observes(self) -> Iterator[Observe]:
+        """Every leaf, in order."""
+        for child in self.children:
+            if isinstance(child, Plan):
+                yield from child.observes()
+            else:
+                yield child
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of the sweep: its label ("" without a sweep), axes, digest, lowered document and plan."""
+
+    label: str
+    axes: tuple[tuple[str, object], ...]
+    digest: str
+    document: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """All points of a document, and the facts of data and model they share."""
+
+    digest: str
+    points: tuple[Point, ...]
+    tables: tuple[tuple[str, str], ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def root(self) -> Plan:
+        """The tree `explain` prints."""
+        if len(self.points) == 1 and not self.points[0].label:
+            return Plan("<root>", self.points[0].plan.children)
+        return Plan("<root>", tuple(Plan(point.label, point.plan.children) for point in self.points))

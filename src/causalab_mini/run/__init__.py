@@ -1,0 +1,1 @@
+"""Walks a schedule: forwards, the greedy loop, scores."""

@@ -1,0 +1,1 @@
+"""From a plan to the calls that make its numbers known."""

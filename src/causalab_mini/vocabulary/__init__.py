@@ -1,0 +1,1 @@
+"""The words of the language: components, mechanisms, featurizers and metrics, one registry each."""

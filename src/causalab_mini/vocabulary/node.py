@@ -1,0 +1,80 @@
+"""The base of every object a document may hold, and the registry type.
+
+Knows pydantic and nothing else. A node is strict (`true` is not a number, `2.0` is not an integer), closed
+(an unknown key is an error) and frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+
+from causalab_mini.errors import suggest
+
+NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_-]*$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+FromList = BeforeValidator(_listed)
+"""Lets a strict tuple field take a JSON list."""
+
+
+class Node(BaseModel):
+    """An object of a document: strict, closed, frozen."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Named(Protocol):
+    """Anything a registry can hold."""
+
+    @property
+    def name(self) -> str:
+        """The word a document uses for it."""
+        ...
+
+
+Shape = TypeVar("Shape", bound=Node, covariant=True)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Shape]):
+    """A node class under the word a document uses for it."""
+
+    name: str
+    node: type[Shape]
+
+
+Item = TypeVar("Item", bound=Named)
+
+
+@dataclass(frozen=True)
+class Registry(Generic[Item]):
+    """An explicit, ordered, frozen set of kinds."""
+
+    noun: str
+    items: tuple[Item, ...]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def __contains__(self, name: object) -> bool:
+        return any(item.name == name for item in self.items)
+
+    def names(self) -> tuple[str, ...]:
+        """All names, in order."""
+        return tuple(item.name for item in self.items)
+
+    def get(self, name: str) -> Item:
+        """The item called `name`; `KeyError` with the nearest name and the list when there is none."""
+        for item in self.items:
+            if item.name == name:
+                return item
+        raise KeyError(f"no {self.noun} is called '{name}'; {suggest(name, self.names(), self.noun + 's')}")
