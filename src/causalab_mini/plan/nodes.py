@@ -49,8 +49,8 @@ class Read:
     """A value to keep.
 
     `windows`, one per row: columns in the prompt frame, steps in the generated one. A deferred read (a cut only the
-    finished continuation can locate) has every step as its window; `frames.continuation` cuts it afterwards, with `texts`, the
-    rows' values of the scope's variable (a Reason where there is none; None without a variable).
+    finished continuation can locate) has every step as its window; `frames.continuation` cuts it afterwards with
+    `texts`, the rows' values of the scope's variable (a Reason where there is none; None without a variable).
     """
 
     name: str
