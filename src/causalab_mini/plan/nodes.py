@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from causalab_mini.frames.text import Reason, Text, Window
+from causalab_mini.checkpoint.text import Text
+from causalab_mini.frames.window import Window
 from causalab_mini.spec.positions import Position
 from causalab_mini.vocabulary.components import Component
 from causalab_mini.vocabulary.mechanisms import Mechanism
 from causalab_mini.vocabulary.metrics import Metric
+from causalab_mini.vocabulary.reasons import Reason
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from causalab_mini.frames.text import Reason
+from causalab_mini.vocabulary.reasons import Reason
 
 if TYPE_CHECKING:
     from torch import Tensor

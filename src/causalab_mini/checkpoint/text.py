@@ -1,4 +1,4 @@
-"""A text as tokens, and why a row may have no value. The types every other frame module works on.
+"""A text as tokens. Knows characters and ids; what a position selects in it is `frames`' business.
 
 Columns count a row's own tokens from 0, the automatic prefix included and padding never. A frame index counts from
 the first token after the prefix: column = prefix + index.
@@ -7,22 +7,6 @@ the first token after the prefix: column = prefix + index.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Reason(StrEnum):
-    """Why a row is not measured: a closed set."""
-
-    ALIGNMENT_MISSING = "alignment_missing"
-    ALIGNMENT_AMBIGUOUS = "alignment_ambiguous"
-    OUT_OF_RANGE = "out_of_range"
-    EMPTY_CELL = "empty_cell"
-    WRITE_SKIPPED = "write_skipped"
-    NON_FINITE = "non_finite"
-
-
-Window = tuple[int, ...] | Reason
-"""What a position selects in one row: indices in ascending order, or the reason there are none."""
 
 
 @dataclass(frozen=True)
