@@ -12,6 +12,7 @@
     └── RunFailure               exit 1   the run started and could not go on
         ├── ModelUnavailable              the weights, config or tokenizer cannot be had
         └── EngineFailure                 a foreign error, wrapped once at the border, cause kept
+            └── OutOfMemory               memory ran out inside a forward: a smaller call may do
 
 Knows nothing of documents, tensors or terminals.
 """
@@ -133,6 +134,10 @@ class ModelUnavailable(RunFailure):
 
 class EngineFailure(RunFailure):
     """A foreign error from inside a forward; its cause is kept."""
+
+
+class OutOfMemory(EngineFailure):
+    """Memory ran out inside a forward: a smaller call may do."""
 
 
 @contextmanager

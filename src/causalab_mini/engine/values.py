@@ -1,0 +1,106 @@
+"""What both engines do at a stop: take the tensor out of a module's value, edit, keep, and put it back.
+
+Knows how transformers' modules wrap a tensor: bare, first of a tuple, or as the logits of the model's output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import cast
+
+import torch
+from torch import Tensor
+from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.utils.generic import ModelOutput
+
+from causalab_mini.engine.contract import Inputs, Visit
+from causalab_mini.errors import CausalabError, EngineFailure, OutOfMemory
+
+Value = Tensor | tuple[object, ...] | ModelOutput
+
+
+def arguments(inputs: Inputs) -> dict[str, object]:
+    """The keyword arguments of the model for one call."""
+    return {
+        "input_ids": inputs.ids,
+        "attention_mask": inputs.mask,
+        "position_ids": inputs.positions,
+        "cache": inputs.cache,
+        "use_cache": inputs.cache is not None,
+        "logits_to_keep": inputs.head,
+    }
+
+
+def stop(visit: Visit, value: Value, kept: dict[str, Tensor]) -> Value | None:
+    """Act on `value` as `visit` says: edit, then keep into `kept`. Returns the replacement, None without an edit."""
+    tensor = inner(value)
+    edited = tensor
+    if visit.edit is not None:
+        edited = visit.edit(tensor)
+        if edited.shape != tensor.shape or edited.dtype != tensor.dtype or edited.device != tensor.device:
+            raise EngineFailure(
+                f"an edit at the {visit.side} of '{visit.module}' turned {_kind(tensor)} into {_kind(edited)}"
+            )
+    for name, keep in visit.keep.items():
+        kept[name] = _owned(keep(edited), edited)
+    return None if visit.edit is None else outer(value, edited)
+
+
+def inner(value: Value) -> Tensor:
+    """The tensor a module's value is about."""
+    found = value
+    if isinstance(value, ModelOutput):
+        found = cast(CausalLMOutputWithPast, value).logits
+    elif isinstance(value, tuple):
+        found = value[0]
+    if not isinstance(found, Tensor):
+        raise EngineFailure(f"a module handed over {type(value).__name__}, which holds no tensor in front")
+    return found
+
+
+def outer(value: Value, tensor: Tensor) -> Value:
+    """`value` with `tensor` in the place `inner` looks at; `value` itself is left as it is."""
+    if isinstance(value, ModelOutput):
+        return cast(Value, replace(cast(CausalLMOutputWithPast, value), logits=cast(torch.FloatTensor, tensor)))
+    return (tensor, *value[1:]) if isinstance(value, tuple) else tensor
+
+
+def check(visits: Sequence[Visit]) -> None:
+    """Raise when two visits stop at the same place or two keeps have one name."""
+    places = [(visit.module, visit.side) for visit in visits]
+    if len(set(places)) < len(places):
+        raise EngineFailure("two visits at one side of one module")
+    names = [name for visit in visits for name in visit.keep]
+    if len(set(names)) < len(names):
+        raise EngineFailure("two kept values of one name")
+
+
+@contextmanager
+def border() -> Generator[None]:
+    """Turn a foreign error that leaves the block into an `EngineFailure`, once, its cause kept."""
+    try:
+        yield
+    except CausalabError:
+        raise
+    except Exception as error:
+        kind = OutOfMemory if _is_memory(error) else EngineFailure
+        raise kind(f"{type(error).__name__}: {error}") from error
+
+
+def _is_memory(error: Exception) -> bool:
+    """Whether `error` says that memory ran out; the CPU and MPS allocators say so by words alone."""
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or (
+        isinstance(error, RuntimeError) and any(word in str(error) for word in ("out of memory", "allocate memory"))
+    )
+
+
+def _owned(kept: Tensor, source: Tensor) -> Tensor:
+    """`kept`, cloned if it still is memory of `source`, which the model goes on using."""
+    shared = kept.untyped_storage().data_ptr() == source.untyped_storage().data_ptr()
+    return kept.clone() if shared else kept
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tuple(tensor.shape)} {tensor.dtype} on {tensor.device}"
