@@ -1,0 +1,223 @@
+"""A run's directory: who owns it, which points are complete in it, and how files get into it.
+
+A file that exists is whole. A point is complete when its record exists, and the record is written last. A run that is
+refused, or fails before its first point, leaves the directory as it was. One run at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from causalab_mini.errors import OutputRefusal, Problem, RunFailure
+from causalab_mini.plan.nodes import Experiment, Observe, Point, Save
+from causalab_mini.results import layout
+from causalab_mini.results.bundles import write_bundle
+from causalab_mini.results.completion import Completion, complete, read_completion
+from causalab_mini.results.files import partial_name, write_bytes
+from causalab_mini.results.lock import DirectoryLock
+from causalab_mini.results.records import Observed
+from causalab_mini.results.strict import pretty
+from causalab_mini.results.summary import SummaryLine, summary_csv, summary_json
+from causalab_mini.results.tables import table_bytes
+
+
+class Owner(BaseModel):
+    """Whose directory it is: the experiment's digest and every file its run may have written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["causalab-mini/run/1"] = "causalab-mini/run/1"
+    digest: str
+    files: tuple[str, ...]
+
+
+class Store:
+    """The directory `out` as the place of one run of `experiment`; a context that holds the directory's lock.
+
+    `document` are the bytes of the document as given; `conditions` the fingerprint of everything else that numbers
+    depend on; `force` replaces what an earlier run left. Raises OutputRefusal on entry.
+    """
+
+    def __init__(
+        self, out: Path, experiment: Experiment, document: bytes, conditions: str, *, force: bool = False
+    ) -> None:
+        self._out = out
+        self._experiment = experiment
+        self._document = document
+        self._conditions = conditions
+        self._force = force
+        self._begun = False
+        self._made: list[Path] = []
+        self._complete: dict[str, Completion] = {}
+        self._lock = DirectoryLock(out / layout.LOCK)
+
+    def __enter__(self) -> Store:
+        try:
+            self._refuse_unfit()
+            self._make_directories()
+            taken = self._lock.take()
+            if taken:
+                self._refuse_unfit()
+        except OSError as error:
+            self._forget()
+            raise OutputRefusal(
+                Problem("", f"{self._out} cannot be written to: {error.strerror}", "choose another --out")
+            ) from error
+        except OutputRefusal:
+            self._forget()
+            raise
+        if not taken:
+            self._forget()
+            raise OutputRefusal(
+                Problem("", f"another run is writing to {self._out}", "wait until it ends, or choose another --out")
+            )
+        if not self._force:
+            found = ((point, read_completion(self._out, point, self._conditions)) for point in self._experiment.points)
+            self._complete = {point.label: record for point, record in found if record is not None}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release(remove=not self._begun and bool(self._made))
+        if not self._begun:
+            self._forget()
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """Labels of the points that are complete."""
+        return frozenset(self._complete)
+
+    def completions(self) -> tuple[Completion, ...]:
+        """The records of all complete points, in the experiment's order."""
+        return tuple(self._complete[point.label] for point in self._experiment.points if point.label in self._complete)
+
+    def write(
+        self, point: Point, observed: tuple[Observed, ...], seconds: float, peak_bytes: int | None = None
+    ) -> tuple[Path, ...]:
+        """Write a point's files, then its record; the files' paths. `RunFailure` when the disk does not take them."""
+        with self._writing():
+            self._begin()
+            (self._out / layout.record_path(point.label)).unlink(missing_ok=True)
+            document = point.document.encode() if point.label else self._document
+            write_bytes(self._out / layout.document_path(point), document)
+            for observe in point.plan.observes():
+                produced = _produced_by(observe, observed)
+                for save in observe.saves:
+                    _write_save(self._out / layout.save_path(point, observe, save), save, produced, point.digest)
+            record = complete(self._out, point, self._conditions, observed, seconds, peak_bytes)
+            write_bytes(self._out / layout.record_path(point.label), pretty(record.model_dump(mode="json")))
+        self._complete[point.label] = record
+        return tuple(self._out / name for name in layout.point_files(point))
+
+    def finish(self, run: dict[str, object]) -> tuple[Path, ...]:
+        """Write the summary of all points and then run.json, which says that the run is whole; the files' paths."""
+        lines = self.summary()
+        with self._writing():
+            self._begin()
+            write_bytes(self._out / layout.DOCUMENT, self._document)
+            write_bytes(self._out / layout.SUMMARY_CSV, summary_csv(lines))
+            write_bytes(self._out / layout.SUMMARY_JSON, summary_json(lines))
+            write_bytes(self._out / layout.RUN, pretty(run))
+        return tuple(self._out / name for name in layout.WRITTEN_LAST)
+
+    def summary(self) -> Sequence[SummaryLine]:
+        """The lines of every complete point, kept ones included."""
+        return [line for record in self.completions() for line in record.summary]
+
+    def _refuse_unfit(self) -> None:
+        if (part := layout.too_long(self._experiment)) is not None:
+            hint = "give the axes short names with 'as', or shorter values"
+            raise OutputRefusal(Problem("", f"a file's name would be too long for a file system: {part}", hint))
+        if self._out.exists() and not self._out.is_dir():
+            raise OutputRefusal(Problem("", f"{self._out} is a file, not a directory", "choose another --out"))
+        if self._force or not self._out.exists():
+            return
+        owner = self._owner()
+        if owner is None and any(not entry.name.startswith(".") for entry in self._out.iterdir()):
+            hint = "choose another --out, or say --force to write there all the same"
+            raise OutputRefusal(Problem("", f"{self._out} holds files that no run wrote", hint))
+        if owner is not None and owner.digest != self._experiment.digest:
+            found = f"{owner.digest[:12]}, this one is {self._experiment.digest[:12]}"
+            hint = "choose another --out, or say --force to replace it"
+            raise OutputRefusal(Problem("", f"{self._out} holds another experiment ({found})", hint))
+
+    def _owner(self) -> Owner | None:
+        try:
+            return Owner.model_validate_json((self._out / layout.OWNER).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def _make_directories(self) -> None:
+        hidden = self._out / layout.HIDDEN
+        for path in reversed((hidden, *hidden.parents)):
+            if not path.exists():
+                path.mkdir(exist_ok=True)
+                self._made.append(path)
+
+    def _forget(self) -> None:
+        """Remove the directories made on entry, as far as they are empty."""
+        for path in reversed(self._made):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+    def _begin(self) -> None:
+        """Make the directory this experiment's: drop what no longer holds, say who owns it."""
+        if self._begun:
+            return
+        previous = self._owner()
+        if self._force and previous is not None:
+            self._remove(previous.files)
+            for record in (self._out / layout.HIDDEN / "points").glob("*.json"):
+                record.unlink()
+        self._remove(layout.WRITTEN_LAST)
+        owner = Owner(digest=self._experiment.digest, files=layout.run_files(self._experiment))
+        write_bytes(self._out / layout.OWNER, pretty(owner.model_dump(mode="json")))
+        write_bytes(self._out / layout.DOCUMENT, self._document)
+        self._begun = True
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Remove files a run wrote and the directories this leaves empty, never anything outside `out`."""
+        for name in names:
+            path = self._out / name
+            if not path.resolve().is_relative_to(self._out.resolve()):
+                continue
+            path.unlink(missing_ok=True)
+            partial_name(path).unlink(missing_ok=True)
+            for parent in path.parents:
+                if parent == self._out:
+                    break
+                with contextlib.suppress(OSError):
+                    parent.rmdir()
+
+    @contextlib.contextmanager
+    def _writing(self):
+        try:
+            yield
+        except OSError as error:
+            raise RunFailure(f"{error.filename or self._out} could not be written: {error.strerror}") from error
+
+
+def _produced_by(observe: Observe, observed: tuple[Observed, ...]) -> Observed:
+    for step in observed:
+        if step.path == observe.path:
+            return step
+    raise RunFailure(f"the run brought nothing for the step {'/'.join(observe.path)}")
+
+
+def _write_save(path: Path, save: Save, produced: Observed, digest: str) -> None:
+    for table in produced.tables:
+        if table.name == save.value:
+            write_bytes(path, table_bytes(table, digest))
+            return
+    for bundle in produced.bundles:
+        if bundle.name == save.value:
+            write_bundle(path, bundle, {"digest": digest})
+            return
+    raise RunFailure(f"the run brought no '{save.value}' for the step {'/'.join(produced.path)}")

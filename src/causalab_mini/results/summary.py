@@ -1,0 +1,88 @@
+"""The summary of a run: one line per point, observe step and metric.
+
+`mean` and `sd` are over the rows that were scored; a metric whose values are lists has neither.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterable, Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from causalab_mini.plan.nodes import Point
+from causalab_mini.results.records import MetricTable, Observed
+from causalab_mini.results.strict import compact, pretty
+from causalab_mini.results.tables import settled
+
+OWN = ("point", "observe", "metric", "mean", "sd", "n_scored", "n_rows")
+"""The columns that are not axes. An axis of the same name is written as `axis.<name>`."""
+
+
+class SummaryLine(BaseModel):
+    """One metric of one observe step of one point.
+
+    `observe` is the step's name, or `step/intervention` where a step ran several. `sd` is the sample standard
+    deviation, None under two scored rows.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    point: str
+    axes: dict[str, object]
+    observe: str
+    metric: str
+    mean: float | None
+    sd: float | None
+    n_scored: int
+    n_rows: int
+
+    def cells(self) -> dict[str, object]:
+        """The line with its axes as columns: the point, the axes, then the rest."""
+        axes = {f"axis.{name}" if name in OWN else name: value for name, value in self.axes.items()}
+        rest = {name: getattr(self, name) for name in OWN[1:]}
+        return {"point": self.point, **axes, **rest}
+
+
+def summarize(point: Point, observed: Iterable[Observed]) -> tuple[SummaryLine, ...]:
+    """The lines of one point, in the order its steps ran."""
+    return tuple(_line(point, step, table) for step in observed for table in step.tables)
+
+
+def summary_json(lines: Sequence[SummaryLine]) -> bytes:
+    """All lines as a JSON array of objects."""
+    return pretty([line.cells() for line in lines])
+
+
+def summary_csv(lines: Sequence[SummaryLine]) -> bytes:
+    """All lines as CSV: composite axis values as compact JSON, an empty cell where there is no number."""
+    rows = [line.cells() for line in lines]
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or list(OWN)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else compact(value)
+
+
+def _line(point: Point, step: Observed, table: MetricTable) -> SummaryLine:
+    scored = [value for value, reason in map(settled, table.rows) if reason is None]
+    numbers = [float(value) for value in scored if isinstance(value, int | float)]
+    return SummaryLine(
+        point=point.label,
+        axes=dict(point.axes),
+        observe="/".join(step.path),
+        metric=table.name,
+        mean=statistics.fmean(numbers) if numbers else None,
+        sd=statistics.stdev(numbers) if len(numbers) > 1 else None,
+        n_scored=len(scored),
+        n_rows=len(table.rows),
+    )
