@@ -1,0 +1,153 @@
+"""A checkpoint without its weights: where its files are, what its config says, how it tokenizes.
+
+Torch-free. Refuses to know documents, rows and modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from causalab_mini.checkpoint import answers, files
+from causalab_mini.checkpoint.answers import AnswerProblem
+from causalab_mini.checkpoint.config import Config
+from causalab_mini.checkpoint.files import Json
+from causalab_mini.checkpoint.text import Text
+from causalab_mini.checkpoint.tokenizer import Tokenizer
+from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
+
+Source = Literal["bundled", "folder", "hub", "weights"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One checkpoint. `key` and `revision` are the document's; `source` says where the files came from.
+
+    `resolved` is the commit of a hub checkpoint, None for a folder, which its digest names.
+    """
+
+    key: str
+    revision: str
+    folder: Path
+    source: Source
+    resolved: str | None
+    config: Config
+    tokenizer: Tokenizer
+
+    @property
+    def model_type(self) -> str:
+        """The family, as transformers calls it."""
+        return self.config.model_type
+
+    @property
+    def supported(self) -> bool:
+        """Whether this family's places can be read and written."""
+        return self.config.supported
+
+    @property
+    def depth(self) -> int:
+        """How many blocks."""
+        return self.config.depth
+
+    @property
+    def hidden(self) -> int:
+        """The width of the residual stream."""
+        return self.config.hidden
+
+    @property
+    def vocab(self) -> int:
+        """How many tokens the head scores."""
+        return self.config.vocab
+
+    @property
+    def heads(self) -> int:
+        """Query heads of a block."""
+        return self.config.heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Key and value heads of a block."""
+        return self.config.kv_heads
+
+    @property
+    def head_dim(self) -> int:
+        """The width of one head."""
+        return self.config.head_dim
+
+    @property
+    def context(self) -> int | None:
+        """How many positions the model was made for, when the config says so."""
+        return self.config.context
+
+    @property
+    def generation_config(self) -> Mapping[str, Json]:
+        """The checkpoint's generation_config as it stands."""
+        return self.config.generation_config
+
+    @property
+    def prefix(self) -> tuple[int, ...]:
+        """The ids the tokenizer puts before any text."""
+        return self.tokenizer.prefix
+
+    @cached_property
+    def eos_ids(self) -> frozenset[int]:
+        """The ids that end a text: those of the generation_config, the config and the tokenizer together."""
+        own = self.tokenizer.eos_id
+        return self.config.eos_ids | ({own} if own is not None and own < self.vocab else frozenset())
+
+    @cached_property
+    def pad_id(self) -> int:
+        """The id that fills padding: the tokenizer's, else the config's, else an end id, else 0."""
+        own = self.tokenizer.pad_id
+        if own is not None and own < self.vocab:
+            return own
+        return self.config.pad_id if self.config.pad_id is not None else min(self.eos_ids, default=0)
+
+    def components(self) -> tuple[str, ...]:
+        """Names of the components that resolve on this family."""
+        if not self.supported:
+            return ()
+        from causalab_mini.vocabulary.components import COMPONENTS
+
+        return COMPONENTS.names()
+
+    def encode(self, text: str) -> Text:
+        """`text` as the model sees it, prefix first. `PlanRefusal` where it has no tokens the model knows."""
+        encoded = self.tokenizer.encode(text)
+        strange = next((token for token in encoded.ids if token >= self.vocab), None)
+        if strange is not None:
+            found = self.tokenizer.token_text(strange)
+            message = f"token {strange} ({found!r}) is past the model's vocabulary of {self.vocab}"
+            raise PlanRefusal(Problem("", message, f"leave {found!r} out of the text"))
+        return encoded
+
+    def decode(self, ids: tuple[int, ...]) -> str:
+        """The text of `ids`, special tokens included."""
+        return self.tokenizer.decode(ids)
+
+    def token_text(self, token: int) -> str:
+        """The text of one token, its leading space kept."""
+        return self.tokenizer.token_text(token)
+
+    def answer(self, value: str | int, form: str, prompt: str) -> int | AnswerProblem:
+        """The id of an answer cell's `value`, or why it is not one token."""
+        return answers.answer(self.tokenizer, self.vocab, value, form, prompt)
+
+    def weights(self) -> tuple[Path, ...]:
+        """The safetensors files. `ModelUnavailable` when there are none."""
+        names = files.weight_files(self.folder)
+        if not names:
+            raise ModelUnavailable(f"{self.folder} has no weights: no safetensors file")
+        return tuple(self.folder / name for name in names)
+
+    @cached_property
+    def file_digests(self) -> tuple[tuple[str, str], ...]:
+        """(name, SHA-256) of every file that decides what the model computes, sorted. Reads the weights."""
+        return tuple((name, files.file_digest(self.folder / name)) for name in files.relevant_files(self.folder))
+
+    def digest(self) -> str:
+        """One SHA-256 for all files that decide what the model computes. Reads the weights."""
+        return files.folder_digest(self.file_digests)

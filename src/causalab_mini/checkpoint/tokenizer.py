@@ -1,0 +1,128 @@
+"""Text to tokens and back, from `tokenizer.json` alone, equal to what transformers' AutoTokenizer gives.
+
+Knows the automatic prefix, character spans and how an answer becomes one token. Refuses to know rows, frames and
+chat templates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokenizers import AddedToken, Encoding
+from tokenizers import Tokenizer as Backend
+
+from causalab_mini.checkpoint import files
+from causalab_mini.checkpoint.files import Json
+from causalab_mini.checkpoint.text import Text
+from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
+
+_NAMED = ("bos_token", "eos_token", "unk_token", "pad_token")
+_PROBE = "a"
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A backend without padding, truncation or post-processing; `prefix` is what it would put before any text.
+
+    Without a post-processor a token's span keeps its leading space, whatever the file says about trimming.
+    """
+
+    backend: Backend
+    prefix: tuple[int, ...]
+    bos_id: int | None
+    eos_id: int | None
+    pad_id: int | None
+
+    def own(self, text: str) -> Encoding:
+        """The tokens of `text` itself, nothing added."""
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise PlanRefusal(Problem("", "the text holds half a surrogate pair, which is no character"))
+        return self.backend.encode(text, add_special_tokens=False)
+
+    def encode(self, text: str) -> Text:
+        """`text` as the model sees it: the prefix, then its own tokens.
+
+        Refused: a text without tokens, and one whose first own token repeats the marker the tokenizer adds.
+        """
+        encoding = self.own(text)
+        ids = (*self.prefix, *encoding.ids)
+        if len(ids) == len(self.prefix):
+            raise PlanRefusal(Problem("", "the text has no tokens"))
+        markers = {*self.prefix, self.bos_id}
+        if len(ids) > 1 and ids[0] in markers and ids[max(len(self.prefix), 1)] == ids[0]:
+            marker = self.token_text(ids[0])
+            hint = f"leave '{marker}' out of the text: the tokenizer adds it" if self.prefix else "keep one of them"
+            raise PlanRefusal(Problem("", f"the text begins with '{marker}' twice in a row", hint))
+        spans = (*((0, 0) for _ in self.prefix), *encoding.offsets)
+        return Text(text, ids, spans, len(self.prefix))
+
+    def decode(self, ids: tuple[int, ...]) -> str:
+        """The text of `ids`, special tokens included."""
+        return self.backend.decode(list(ids), skip_special_tokens=False)
+
+    def token_text(self, token: int) -> str:
+        """The text of one token, its leading space kept; "" for an id without a token."""
+        piece = self.backend.id_to_token(token)
+        if piece is None:
+            return ""
+        text = self.decode((token,))
+        return f" {text}" if piece.startswith("\u2581") and not text.startswith(" ") else text
+
+
+def load(folder: Path) -> Tokenizer:
+    """The tokenizer of the checkpoint in `folder`."""
+    path = folder / files.TOKENIZER
+    if not path.is_file():
+        raise ModelUnavailable(f"{folder} has no {files.TOKENIZER}; other tokenizer files are not read")
+    try:
+        backend = Backend.from_file(str(path))
+    except Exception as error:
+        # the Rust side raises bare Exception
+        raise ModelUnavailable(f"{path} is not a tokenizer: {error}") from error
+    backend.no_padding()
+    backend.no_truncation()
+    config = files.read_optional(folder / files.TOKENIZER_CONFIG)
+    named = files.read_optional(folder / files.SPECIAL_TOKENS)
+    tokens = {name: config.get(name, named.get(name)) for name in _NAMED}
+    _declare(backend, list(tokens.values()))
+    ids = {name: _id(backend, tokens[name]) for name in _NAMED}
+    prefix = _prefix(backend, config, ids["bos_token"], ids["eos_token"])
+    backend.post_processor = None  # pyright: ignore[reportAttributeAccessIssue]
+    return Tokenizer(backend, prefix, ids["bos_token"], ids["eos_token"], ids["pad_token"])
+
+
+def _content(token: Json) -> str | None:
+    content = token.get("content") if isinstance(token, dict) else token
+    return content if isinstance(content, str) else None
+
+
+def _id(backend: Backend, token: Json) -> int | None:
+    content = _content(token)
+    return None if content is None else backend.token_to_id(content)
+
+
+def _declare(backend: Backend, tokens: list[Json]) -> None:
+    """Make the named tokens special, as transformers does: they are never split in a text."""
+    known = {token.content for token in backend.get_added_tokens_decoder().values()}
+    missing = [content for token in tokens if (content := _content(token)) and content not in known]
+    if missing:
+        backend.add_special_tokens([AddedToken(content, normalized=False, special=True) for content in missing])
+
+
+def _prefix(backend: Backend, config: dict[str, Json], bos: int | None, eos: int | None) -> tuple[int, ...]:
+    """The ids put before any text. `add_bos_token` and `add_eos_token`, where stated, replace the file's own rule."""
+    stated = [name for name in ("add_bos_token", "add_eos_token") if name in config]
+    if stated:
+        before = (bos,) if config.get("add_bos_token") and bos is not None else ()
+        after = (eos,) if config.get("add_eos_token") and eos is not None else ()
+    else:
+        own = backend.encode(_PROBE, add_special_tokens=False).ids
+        full = backend.encode(_PROBE, add_special_tokens=True).ids
+        start = next((i for i in range(len(full)) if full[i : i + len(own)] == own), 0)
+        before, after = tuple(full[:start]), tuple(full[start + len(own) :])
+    if after:
+        ending = " ".join(repr(backend.id_to_token(token)) for token in after)
+        message = f"the tokenizer puts {ending} after every text, and a prompt that has ended cannot be continued"
+        raise PlanRefusal(Problem("", message, f"set 'add_eos_token' to false in {files.TOKENIZER_CONFIG}"))
+    return before
