@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from causalab_mini.checkpoint import answers, files
 from causalab_mini.checkpoint.answers import AnswerProblem
@@ -18,6 +18,9 @@ from causalab_mini.checkpoint.files import Json
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.checkpoint.tokenizer import Tokenizer
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
+
+if TYPE_CHECKING:
+    from causalab_mini.vocabulary.components import Component
 
 Source = Literal["bundled", "folder", "hub", "weights"]
 
@@ -113,6 +116,12 @@ class Checkpoint:
         from causalab_mini.vocabulary.components import COMPONENTS
 
         return COMPONENTS.names()
+
+    def width(self, component: Component) -> int:
+        """How long the last axis of `component` is."""
+        from causalab_mini.vocabulary.components import Width
+
+        return {Width.TOKEN: 1, Width.HIDDEN: self.hidden, Width.VOCABULARY: self.vocab}[component.width]
 
     def encode(self, text: str) -> Text:
         """`text` as the model sees it, prefix first. `PlanRefusal` where it has no tokens the model knows."""
