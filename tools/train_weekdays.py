@@ -1,0 +1,293 @@
+"""Trains the two checkpoints that ship with the package, from text this repository writes itself.
+
+    python tools/train_weekdays.py             # both, one after the other
+    python tools/train_weekdays.py llama       # one of them
+
+Everything is seeded and runs on one thread, so a second run on the same machine writes the same bytes.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from torch import Tensor
+from transformers import (
+    GenerationConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
+
+from corpus import DAYS, LONG_WORDS, MONTHS, NAMES, Writer, held_out_statements
+from weekdays_eval import accuracy, blocks, format_table, hooked, interchange_table
+
+BUNDLED = Path(__file__).parents[1] / "src" / "causalab_mini" / "checkpoint" / "bundled"
+DOCUMENTS = 60_000
+EPOCHS = 3
+BATCH = 64
+PEAK_RATE = 3e-3
+ANSWER_WEIGHT = 4.0
+CONTEXT = 128
+PAIRS = 16  # of prompts whose entities are interchanged, per step
+ENTITY_LAYERS = (0, 1, 2)  # where the entity is to be found at its own token
+SPECIALS = {"llama": ("<s>", "</s>", "<pad>"), "gpt2": ("<|endoftext|>", "<|pad|>")}
+
+Document = list[tuple[str, bool]]
+Example = tuple[list[int], list[float]]  # tokens, and how much predicting each counts
+
+
+def train_tokenizer(family: str, documents: list[Document]) -> PreTrainedTokenizerFast:
+    """A byte-level BPE in which every word of the text is one token, but for those in LONG_WORDS."""
+    texts = ["".join(piece for piece, _ in document) for document in documents]
+    texts = [text for text in texts if not any(word in text for word in LONG_WORDS)]
+    texts += [*DAYS, *MONTHS, *NAMES] * 50  # also as the first word of a text
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    specials = SPECIALS[family]
+    trainer = trainers.BpeTrainer(
+        vocab_size=4096,
+        min_frequency=2,
+        special_tokens=list(specials),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(texts, trainer)
+    if family == "llama":
+        bpe.post_processor = processors.TemplateProcessing(
+            single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", bpe.token_to_id("<s>"))]
+        )
+    named = dict(zip(("pad_token", "eos_token", "bos_token"), reversed(specials), strict=False))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe, model_max_length=CONTEXT, clean_up_tokenization_spaces=False, **named
+    )
+
+
+def check_tokenizer(tokenizer: Any) -> None:
+    """Days, months and short names are single tokens in both spellings; the long words are not."""
+    seen: set[int] = set()
+    for word in (*DAYS, *MONTHS, *NAMES):
+        for text in (word, f" {word}"):
+            ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+            if len(ids) != 1 or ids[0] in seen:
+                raise SystemExit(f"{text!r} is not one token of its own: {ids}")
+            seen.add(ids[0])
+    for word in LONG_WORDS:
+        if len(tokenizer(f" {word}", add_special_tokens=False)["input_ids"]) == 1:
+            raise SystemExit(f"{word!r} is one token")
+
+
+def build_model(family: str, tokenizer: Any) -> Any:
+    """An untrained model of one of the two families."""
+    vocab, eos, pad = len(tokenizer), tokenizer.eos_token_id, tokenizer.pad_token_id
+    if family == "llama":
+        config = LlamaConfig(
+            vocab_size=vocab,
+            hidden_size=96,
+            intermediate_size=256,
+            num_hidden_layers=6,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=CONTEXT,
+            tie_word_embeddings=True,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=eos,
+            pad_token_id=pad,
+        )
+        return LlamaForCausalLM(config)
+    config = GPT2Config(
+        vocab_size=vocab,
+        n_embd=96,
+        n_layer=6,
+        n_head=4,
+        n_positions=CONTEXT,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=None,
+        eos_token_id=eos,
+        pad_token_id=pad,
+    )
+    return GPT2LMHeadModel(config)
+
+
+def encode_document(tokenizer: Any, document: Document) -> Example:
+    """Tokens with their weights; BOS and the first token of a text without one are never predicted."""
+    ids: list[int] = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
+    weights = [0.0] * len(ids)
+    for piece, is_answer in document:
+        tokens = tokenizer(piece, add_special_tokens=False)["input_ids"]
+        ids += tokens
+        weights += [ANSWER_WEIGHT if is_answer else 1.0] * len(tokens)
+    return [*ids, tokenizer.eos_token_id], [*weights, 1.0]
+
+
+def batches(examples: list[Example], seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Shuffled batches of documents of like length, padded on the right with weight zero."""
+    shuffled = random.Random(seed)
+    order = list(range(len(examples)))
+    shuffled.shuffle(order)
+    pool = BATCH * 50
+    for start in range(0, len(order), pool):
+        near = sorted(order[start : start + pool], key=lambda i: len(examples[i][0]))
+        cuts = [near[cut : cut + BATCH] for cut in range(0, len(near), BATCH)]
+        shuffled.shuffle(cuts)
+        for cut in cuts:
+            width = max(len(examples[i][0]) for i in cut)
+            ids = torch.zeros(len(cut), width, dtype=torch.long)
+            weights = torch.zeros(len(cut), width)
+            for row, i in enumerate(cut):
+                tokens, counts = examples[i]
+                ids[row, : len(tokens)] = torch.tensor(tokens)
+                weights[row, : len(tokens)] = torch.tensor(counts)
+            yield ids, weights
+
+
+def interchange_loss(model: Any, tokenizer: Any, writer: Writer, layer: int) -> Tensor:
+    """Interchange-intervention training: prompts that swap their entity's residual must swap their answers.
+
+    A model this small would otherwise fetch the entity in its first layer, and there would be little to find.
+    """
+    prompts: list[list[int]] = []
+    answers: list[int] = []
+    places: list[int] = []
+    for _ in range(PAIRS):
+        lead, first, second = writer.pair()
+        pair = [tokenizer(lead + one.prompt)["input_ids"] for one in (first, second)]
+        place = next(i for i, (a, b) in enumerate(zip(*pair, strict=True)) if a != b)
+        prompts += pair
+        places += [place, place]
+        answers += [tokenizer(one.answer, add_special_tokens=False)["input_ids"][0] for one in (second, first)]
+    rows = torch.arange(len(prompts))
+    columns, ends = torch.tensor(places), torch.tensor([len(prompt) - 1 for prompt in prompts])
+    ids = torch.zeros(len(prompts), max(map(len, prompts)), dtype=torch.long)
+    for row, prompt in enumerate(prompts):
+        ids[row, : len(prompt)] = torch.tensor(prompt)
+
+    def swap(value: Tensor) -> None:
+        value[rows, columns] = value[rows ^ 1, columns]
+
+    with hooked(blocks(model)[layer], swap):
+        logits = model(input_ids=ids).logits[rows, ends]
+    return torch.nn.functional.cross_entropy(logits, torch.tensor(answers))
+
+
+def train(model: Any, tokenizer: Any, examples: list[Example]) -> None:
+    """AdamW over the whole text, with a short warm-up and a cosine decay."""
+    writer = Writer(seed=1)
+    steps = EPOCHS * -(-len(examples) // BATCH)
+    decayed = [p for p in model.parameters() if p.dim() > 1]
+    plain = [p for p in model.parameters() if p.dim() <= 1]
+    groups = [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, PEAK_RATE, total_steps=steps, pct_start=0.06, cycle_momentum=False
+    )
+    model.train()
+    done, started = 0, time.perf_counter()
+    for epoch in range(EPOCHS):
+        for ids, weights in batches(examples, seed=epoch):
+            logits = model(input_ids=ids).logits[:, :-1]
+            losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+            counts = weights[:, 1:].flatten()
+            loss = (losses * counts).sum() / counts.sum()
+            swapped = interchange_loss(model, tokenizer, writer, ENTITY_LAYERS[done % len(ENTITY_LAYERS)])
+            optimizer.zero_grad()
+            (loss + swapped).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            done += 1
+            if done % 100 == 0 or done == steps:
+                passed = time.perf_counter() - started
+                print(
+                    f"step {done}/{steps}  loss {loss.item():.3f}  interchanged {swapped.item():.3f}  {passed:.0f} s",
+                    flush=True,
+                )
+    model.eval()
+
+
+def save(folder: Path, model: Any, tokenizer: Any) -> None:
+    """Writes a folder that `from_pretrained` loads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = {key: getattr(tokenizer, key) for key in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    model.generation_config = GenerationConfig(do_sample=False, **ids)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "model.safetensors").chmod(0o644)
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
+        fields = json.loads((folder / name).read_text())
+        if "tokenizer_class" in fields:
+            fields["tokenizer_class"] = "PreTrainedTokenizerFast"  # the name every version knows
+        (folder / name).write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
+
+
+def write_card(folder: Path, model: Any, tokenizer: Any, examples: list[Example]) -> float:
+    """Measures, prints and writes the model card; returns the accuracy over all held-out questions."""
+    table = accuracy(model, tokenizer, held_out_statements())
+    hits, asked = (sum(column) for column in zip(*table.values(), strict=True))
+    shares = [f"| {task} | {right} / {total} | {right / total:.2%} |" for task, (right, total) in table.items()]
+    shares.append(f"| **all** | {hits} / {asked} | {hits / asked:.2%} |")
+    digests = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".json", ".safetensors")
+    ]
+    template = (Path(__file__).parent / "weekdays_card.md").read_text()
+    bos = "The tokenizer writes a BOS token in front of a text." if tokenizer.bos_token_id is not None else "No BOS."
+    card = template.format(
+        name=folder.name,
+        architecture=type(model).__name__,
+        layers=model.config.num_hidden_layers,
+        parameters=f"{sum(p.numel() for p in model.parameters()):,}",
+        vocabulary=len(tokenizer),
+        bos=bos,
+        documents=f"{len(examples):,}",
+        tokens=f"{sum(len(ids) for ids, _ in examples):,}",
+        epochs=EPOCHS,
+        accuracy="\n".join(shares),
+        entity_layer=max(ENTITY_LAYERS),
+        interchange=format_table(*interchange_table(model, tokenizer)),
+        digests="\n".join(digests),
+    )
+    (folder / "README.md").write_text(card)
+    print(card)
+    return hits / asked
+
+
+def main() -> None:
+    """Trains the families asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("families", nargs="*", default=["llama", "gpt2"], help="llama, gpt2 (default: both)")
+    parser.add_argument("--out", type=Path, default=BUNDLED, help="where the checkpoint folders go")
+    arguments = parser.parse_args()
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)
+    documents = Writer(seed=0).documents(DOCUMENTS)
+    for family in arguments.families:
+        started = time.perf_counter()
+        torch.manual_seed(0)
+        tokenizer = train_tokenizer(family, documents)
+        check_tokenizer(tokenizer)
+        model = build_model(family, tokenizer)
+        examples = [encode_document(tokenizer, document) for document in documents]
+        train(model, tokenizer, examples)
+        folder = arguments.out / f"weekdays-{family}"
+        save(folder, model, tokenizer)
+        share = write_card(folder, model, tokenizer, examples)
+        print(f"{folder.name}: {time.perf_counter() - started:.0f} s")
+        if share < 0.99:
+            raise SystemExit(f"{folder.name} answers only {share:.2%} of the held-out questions")
+
+
+if __name__ == "__main__":
+    main()
