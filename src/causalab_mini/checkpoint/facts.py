@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from causalab_mini.checkpoint import answers, files
 from causalab_mini.checkpoint.answers import AnswerProblem
@@ -18,9 +18,7 @@ from causalab_mini.checkpoint.files import Json
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.checkpoint.tokenizer import Tokenizer
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
-
-if TYPE_CHECKING:
-    from causalab_mini.vocabulary.components import Component
+from causalab_mini.vocabulary.components import COMPONENTS, Component, Width
 
 Source = Literal["bundled", "folder", "hub", "weights"]
 
@@ -109,19 +107,16 @@ class Checkpoint:
             return own
         return self.config.pad_id if self.config.pad_id is not None else min(self.eos_ids, default=0)
 
+    def width(self, component: Component) -> int:
+        """How many entries the last axis of `component` has."""
+        sizes = {Width.TOKEN: 1, Width.HIDDEN: self.hidden, Width.VOCABULARY: self.vocab}
+        return sizes[component.width]
+
     def components(self) -> tuple[str, ...]:
         """Names of the components that resolve on this family."""
         if not self.supported:
             return ()
-        from causalab_mini.vocabulary.components import COMPONENTS
-
         return COMPONENTS.names()
-
-    def width(self, component: Component) -> int:
-        """How long the last axis of `component` is."""
-        from causalab_mini.vocabulary.components import Width
-
-        return {Width.TOKEN: 1, Width.HIDDEN: self.hidden, Width.VOCABULARY: self.vocab}[component.width]
 
     def encode(self, text: str) -> Text:
         """`text` as the model sees it, prefix first. `PlanRefusal` where it has no tokens the model knows."""

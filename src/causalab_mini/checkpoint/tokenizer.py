@@ -85,11 +85,11 @@ def load(folder: Path) -> Tokenizer:
     config = files.read_optional(folder / files.TOKENIZER_CONFIG)
     named = files.read_optional(folder / files.SPECIAL_TOKENS)
     tokens = {name: config.get(name, named.get(name)) for name in _NAMED}
-    _declare(backend, list(tokens.values()))
-    ids = {name: _id(backend, tokens[name]) for name in _NAMED}
-    prefix = _prefix(backend, config, ids["bos_token"], ids["eos_token"])
+    _declare(backend, [*_listed(config), *tokens.values()])
+    prefix = _prefix(backend)
     backend.post_processor = None  # pyright: ignore[reportAttributeAccessIssue]
-    return Tokenizer(backend, prefix, ids["bos_token"], ids["eos_token"], ids["pad_token"])
+    bos, eos, pad = (_id(backend, tokens[name]) for name in ("bos_token", "eos_token", "pad_token"))
+    return Tokenizer(backend, prefix, bos, eos, pad)
 
 
 def _content(token: Json) -> str | None:
@@ -102,27 +102,47 @@ def _id(backend: Backend, token: Json) -> int | None:
     return None if content is None else backend.token_to_id(content)
 
 
+def _listed(config: dict[str, Json]) -> list[Json]:
+    """The tokens a tokenizer_config adds besides the named ones, in the order of their ids."""
+    table = config.get("added_tokens_decoder")
+    numbered = sorted(table.items(), key=lambda entry: int(entry[0])) if isinstance(table, dict) else []
+    extra = config.get("extra_special_tokens", config.get("additional_special_tokens"))
+    return [*(token for _, token in numbered), *(extra if isinstance(extra, list) else [])]
+
+
 def _declare(backend: Backend, tokens: list[Json]) -> None:
-    """Make the named tokens special, as transformers does: they are never split in a text."""
+    """Add the tokens that tokenizer.json does not know as added ones, as transformers does: no text splits them."""
     known = {token.content for token in backend.get_added_tokens_decoder().values()}
-    missing = [content for token in tokens if (content := _content(token)) and content not in known]
-    if missing:
-        backend.add_special_tokens([AddedToken(content, normalized=False, special=True) for content in missing])
+    for token in tokens:
+        content = _content(token)
+        if content and content not in known:
+            known.add(content)
+            flags = token if isinstance(token, dict) else {}
+            added = AddedToken(
+                content,
+                single_word=flags.get("single_word") is True,
+                lstrip=flags.get("lstrip") is True,
+                rstrip=flags.get("rstrip") is True,
+                normalized=flags.get("normalized") is True,
+            )
+            if flags.get("special", True) is True:
+                backend.add_special_tokens([added])
+            else:
+                backend.add_tokens([added])
 
 
-def _prefix(backend: Backend, config: dict[str, Json], bos: int | None, eos: int | None) -> tuple[int, ...]:
-    """The ids put before any text. `add_bos_token` and `add_eos_token`, where stated, replace the file's own rule."""
-    stated = [name for name in ("add_bos_token", "add_eos_token") if name in config]
-    if stated:
-        before = (bos,) if config.get("add_bos_token") and bos is not None else ()
-        after = (eos,) if config.get("add_eos_token") and eos is not None else ()
-    else:
-        own = backend.encode(_PROBE, add_special_tokens=False).ids
-        full = backend.encode(_PROBE, add_special_tokens=True).ids
-        start = next((i for i in range(len(full)) if full[i : i + len(own)] == own), 0)
-        before, after = tuple(full[:start]), tuple(full[start + len(own) :])
+def _prefix(backend: Backend) -> tuple[int, ...]:
+    """The ids put before any text.
+
+    tokenizer.json alone decides: transformers too ignores `add_bos_token` where that file is. An ending after every
+    text is refused and not cut off, since a model that expects one would then see something it was not made for.
+    """
+    own = backend.encode(_PROBE, add_special_tokens=False).ids
+    full = backend.encode(_PROBE, add_special_tokens=True).ids
+    start = next((i for i in range(len(full)) if full[i : i + len(own)] == own), 0)
+    after = full[start + len(own) :]
     if after:
         ending = " ".join(repr(backend.id_to_token(token)) for token in after)
         message = f"the tokenizer puts {ending} after every text, and a prompt that has ended cannot be continued"
-        raise PlanRefusal(Problem("", message, f"set 'add_eos_token' to false in {files.TOKENIZER_CONFIG}"))
-    return before
+        raise PlanRefusal(Problem("", message, f"take the ending out of the post_processor in {files.TOKENIZER}"))
+    return tuple(full[:start])

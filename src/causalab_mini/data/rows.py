@@ -51,7 +51,7 @@ def example_ids(table: Table) -> tuple[str, ...]:
     return tuple(names)
 
 
-def texts(table: Table, field: FieldPath) -> tuple[str, ...]:
+def prompts(table: Table, field: FieldPath) -> tuple[str, ...]:
     """The text of a role in every row. Refused where a row has none."""
     cells = _cells(table, field)
     faults = (
@@ -72,12 +72,12 @@ def texts(table: Table, field: FieldPath) -> tuple[str, ...]:
     return tuple(cell for cell in cells if isinstance(cell, str))
 
 
-def answers(table: Table, column: str) -> tuple[str | int | Reason, ...]:
+def answers(table: Table, column: FieldPath) -> tuple[str | int | Reason, ...]:
     """The answer cells of `column`, as they stand; an empty or absent one is EMPTY_CELL.
 
     Refused: a column that no row has, and a cell that is neither text nor an integer.
     """
-    cells = _cells(table, FieldPath.parse(column))
+    cells = _cells(table, column)
     strange = [number for number, cell in enumerate(cells) if not (_is_empty(cell) or _is_answer(cell))]
     if strange:
         message = f"'{table.ref}': {_named(table, strange)} {_has(strange)} no text and no integer in '{column}'"

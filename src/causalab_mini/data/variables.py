@@ -10,11 +10,10 @@ from causalab_mini.data.fields import ABSENT, Cell, FieldPath, reach
 from causalab_mini.data.rows import misspelled
 from causalab_mini.data.tables import Table, numbered
 from causalab_mini.errors import DataRefusal, Problem
-from causalab_mini.vocabulary.reasons import Reason
 
 
-def lookup(table: Table, field: FieldPath, variable: str) -> tuple[str | Reason, ...]:
-    """The text of `variable` in every row; ALIGNMENT_MISSING in a row where it is absent, null or blank.
+def lookup(table: Table, field: FieldPath, variable: str) -> tuple[str | None, ...]:
+    """The text of `variable` in every row; None in a row where it is absent, null or blank.
 
     An integer counts as its digits. Refused, naming both places, where no row has it in either.
     """
@@ -30,7 +29,7 @@ def lookup(table: Table, field: FieldPath, variable: str) -> tuple[str | Reason,
     if strange:
         message = f"'{table.ref}': the variable '{variable}' is not a text in {numbered(strange)}"
         raise DataRefusal(Problem("", message, "a variable is a text or an integer"))
-    return tuple(_text(cell) or Reason.ALIGNMENT_MISSING for cell in cells)
+    return tuple(_text(cell) or None for cell in cells)
 
 
 def _text(cell: Cell) -> str | None:
