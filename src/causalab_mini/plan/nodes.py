@@ -52,7 +52,7 @@ class Read:
 
     `windows`, one per row: columns in the prompt frame, steps in the generated one. A deferred read (a cut only the
     finished continuation can locate) has every step as its window; `frames.continuation` cuts it afterwards with
-    `texts`, the rows' values of the scope's variable (a Reason where there is none; None without a variable).
+    `texts`, the rows' values of the scope's variable (None in a row without one).
     """
 
     name: str
@@ -61,7 +61,7 @@ class Read:
     windows: tuple[Window, ...]
     view: str = "raw"
     featurizer: str = "identity"
-    texts: tuple[str | Reason, ...] | None = None
+    texts: tuple[str | None, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class ReadOperand:
 
 @dataclass(frozen=True)
 class OutputOperand:
-    """A tensor an earlier step of the point published."""
+    """A tensor an earlier step of the point published: the path of its observe step, and the output's name."""
 
-    step: str
+    path: tuple[str, ...]
     name: str
 
 
@@ -148,6 +148,22 @@ class Observe:
     scores: tuple[Score, ...]
     outputs: tuple[Publish, ...]
     saves: tuple[Save, ...]
+
+    @property
+    def generated(self) -> tuple[str, ...]:
+        """What the continuation of each forward is called, "" for one that does not decode.
+
+        `<model>.generated`, or `<model>@<role>.generated` where one model runs on several roles.
+        """
+        models = [forward.model for forward in self.forwards]
+        return tuple(
+            ""
+            if not forward.decode
+            else f"{forward.model}.generated"
+            if models.count(forward.model) == 1
+            else f"{forward.model}@{forward.role}.generated"
+            for forward in self.forwards
+        )
 
 
 @dataclass(frozen=True)

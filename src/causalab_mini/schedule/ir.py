@@ -24,15 +24,15 @@ class Keep:
     place: Place
     frame: Frame
     at: tuple[int, ...]
-    view: str = "raw"
 
 
 @dataclass(frozen=True)
 class LaneValue:
-    """An argument that is a value of an earlier lane."""
+    """An argument that is a value of an earlier lane: the entries `pick` of what was kept, all when None."""
 
     lane: int
     keep: Keep
+    pick: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,19 @@ class Schedule:
     lanes: tuple[Lane, ...]
     calls: tuple[Call, ...]
     bindings: Mapping[tuple[ObserveKey, int], tuple[int, ...]]
+
+    def last_calls(self) -> dict[str, int]:
+        """For every point, the index of the last call that one of its lanes is in."""
+        call_of = {lane: index for index, call in enumerate(self.calls) for lane in call.lanes}
+        last: dict[str, int] = {}
+        for ((label, _), _), lanes in self.bindings.items():
+            last[label] = max(last.get(label, 0), *(call_of[lane] for lane in lanes))
+        return last
+
+    def lanes_only_of(self, label: str) -> tuple[int, ...]:
+        """The lanes that serve the point `label` and no other."""
+        mine: set[int] = set()
+        others: set[int] = set()
+        for ((point, _), _), lanes in self.bindings.items():
+            (mine if point == label else others).update(lanes)
+        return tuple(sorted(mine - others))

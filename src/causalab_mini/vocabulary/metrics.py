@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TokenForm = Literal["space_prefixed", "bare", "in_context", "id"]
-Score = float | list[list[int | str | float]]
+TopTokens = list[list[int | str | float]]
 
 
 class Needs(Enum):
@@ -63,7 +63,7 @@ class Metric(Node):
 
     of: Name
 
-    def score(self, scored: Scored) -> Tensor | list[Score]:
+    def score(self, scored: Scored) -> Tensor | list[TopTokens]:
         """One number per row: a tensor [n], fp32, or a list of n lists."""
         raise NotImplementedError
 
@@ -274,7 +274,7 @@ class TopK(Metric):
     kind: Literal["top_k"]
     k: Annotated[int, Field(ge=1)] = 5
 
-    def score(self, scored: Scored) -> list[Score]:
+    def score(self, scored: Scored) -> list[TopTokens]:
         """n lists of [id, "", probability], most likely first; whoever has the tokenizer fills in the text."""
         top = scored.value.softmax(-1).topk(min(self.k, scored.value.shape[-1]), dim=-1)
         rows = zip(top.indices.tolist(), top.values.tolist(), strict=True)

@@ -1,0 +1,50 @@
+"""From a document's points, their rows and a checkpoint to an experiment. No torch, no weights.
+
+All problems of all points come at once, each once.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.errors import PlanRefusal, Problem
+from causalab_mini.plan.nodes import Experiment, Observe, Plan, Point
+from causalab_mini.plan.observe import Compiler
+from causalab_mini.plan.problems import Problems
+from causalab_mini.plan.rows import Rows
+from causalab_mini.spec.document import Document
+from causalab_mini.spec.load import Loaded
+from causalab_mini.spec.steps import children
+
+
+def compile_experiment(loaded: Loaded, checkpoint: Checkpoint, data_root: Path) -> Experiment:
+    """Every point of `loaded` as a plan. Raises `PlanRefusal` with all problems, their paths in the document."""
+    problems = Problems()
+    if not checkpoint.supported:
+        message = f"the family '{checkpoint.model_type}' is not one whose places can be read and written yet"
+        raise PlanRefusal(Problem("model.key", message))
+    rows = Rows(checkpoint, data_root)
+    points: list[Point] = []
+    for point in loaded.points:
+        plan = compile_point(point.document, checkpoint, rows, problems)
+        lowered = json.dumps(point.lowered, indent=1, ensure_ascii=False)
+        points.append(Point(point.label, point.axes, point.digest, lowered, plan))
+    if problems.found:
+        raise PlanRefusal(sorted(problems.found))
+    return Experiment(loaded.digest, tuple(points), rows.used(), tuple(rows.warnings))
+
+
+def compile_point(document: Document, checkpoint: Checkpoint, rows: Rows, problems: Problems) -> Plan:
+    """One complete document as a plan: its steps in order, a list of interventions as a nested plan."""
+    compiler = Compiler(document, checkpoint, rows, problems)
+    nodes: list[Plan | Observe] = []
+    for name, step in document.steps.items():
+        inner = [compiler.observe(name, step, child) for child in children(document, name)]
+        observes = tuple(observe for observe in inner if observe is not None)
+        if step.nested:
+            nodes.append(Plan(name, observes))
+        else:
+            nodes.extend(observes)
+    return Plan("", tuple(nodes))

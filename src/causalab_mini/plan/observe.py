@@ -1,0 +1,134 @@
+"""One intervention on the rows of one step: reads, writes, scores and saves with everything resolved.
+
+Finds every problem it can; returns nothing for a step that has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.plan import nodes
+from causalab_mini.plan.problems import Problems
+from causalab_mini.plan.rows import Rows
+from causalab_mini.plan.taps import Bound, Published, Taps
+from causalab_mini.spec.document import Document, Intervention, Observe
+from causalab_mini.spec.forwards import forwards
+from causalab_mini.spec.steps import Child
+from causalab_mini.vocabulary.metrics import AnswerMetric, Metric
+from causalab_mini.vocabulary.reasons import Reason
+
+BASE = "base"
+
+
+class Compiler:
+    """Compiles the steps of one point, in order: later steps may use what earlier ones publish."""
+
+    def __init__(self, document: Document, checkpoint: Checkpoint, rows: Rows, problems: Problems) -> None:
+        self._document = document
+        self._checkpoint = checkpoint
+        self._rows = rows
+        self._problems = problems
+        self._published: dict[str, Published] = {}
+
+    def observe(self, name: str, step: Observe, child: Child) -> nodes.Observe | None:
+        """The plan of `child`, one intervention of the step `name`; None when there is a problem."""
+        problems, before = self._problems, len(self._problems.found)
+        roles = self._roles(name, step, child.intervention)
+        if roles is None:
+            return None
+        bound = self._bound(name, roles)
+        if bound is None:
+            return None
+        compiled: list[nodes.Forward] = []
+        with problems.within(child.path):
+            taps = Taps(self._document, child.intervention, self._checkpoint, self._rows, problems, bound)
+            for model, role in forwards(child.intervention):
+                compiled.append(taps.forward(model, role, tuple(compiled), self._published))
+            scores = self._scores(child.intervention, compiled, bound)
+        path = (name, child.name) if step.nested else (name,)
+        if len(problems.found) > before:
+            return None
+        outputs = tuple(nodes.Publish(key, output.read, output.reduce) for key, output in step.outputs.items())
+        saves = tuple(nodes.Save(save.value, save.file_path) for save in child.saves)
+        observe = nodes.Observe(
+            name=path[-1],
+            step=name,
+            intervention=child.name,
+            path=path,
+            example_ids=bound.example_ids,
+            forwards=tuple(compiled),
+            scores=scores,
+            outputs=outputs,
+            saves=saves,
+        )
+        reads = {read.name: read for forward in compiled for read in forward.reads}
+        self._published.update({p.name: Published(path, p, reads[p.read], len(bound.example_ids)) for p in outputs})
+        return observe
+
+    def _roles(self, name: str, step: Observe, intervention: Intervention) -> dict[str, str] | None:
+        """The dataset ref of every role the intervention uses, in the order roles are declared."""
+        used = {role for _, role in forwards(intervention)}
+        missing = sorted(used - step.rows.keys())
+        for role in missing:
+            self._problems.add(f"the role '{role}' has no rows in this step", at=f"steps.{name}.rows")
+        return None if missing else {role: step.rows[role] for role in self._document.roles if role in used}
+
+    def _bound(self, name: str, roles: Mapping[str, str]) -> Bound | None:
+        """The roles' texts and the rows' ids; None when they cannot be had or do not pair up."""
+        before = len(self._problems.found)
+        batches: dict[str, nodes.Batch] = {}
+        for role, ref in roles.items():
+            field = self._document.roles[role].field
+            with self._problems.under("steps", name, "rows", role):
+                self._rows.table(ref)
+                with self._problems.under("roles", role, "field"):
+                    batches[role] = self._rows.batch(ref, field)
+        if len(self._problems.found) > before:
+            return None
+        counts = {role: len(batch.rows) for role, batch in batches.items()}
+        if len(set(counts.values())) > 1:
+            found = ", ".join(f"'{role}' has {count}" for role, count in counts.items())
+            self._problems.add(
+                f"the rows of a step are paired by number, and {found}",
+                "name tables (or splits) of equal length",
+                at=f"steps.{name}.rows",
+            )
+            return None
+        first = BASE if BASE in batches else next(iter(batches))
+        return Bound(batches, self._rows.example_ids(batches[first].ref))
+
+    def _scores(
+        self, intervention: Intervention, compiled: list[nodes.Forward], bound: Bound
+    ) -> tuple[nodes.Score, ...]:
+        role_of = {read.name: forward.role for forward in compiled for read in forward.reads}
+        scores: list[nodes.Score] = []
+        for name, metric in intervention.metrics.items():
+            with self._problems.within("metrics", name):
+                scores.append(self._score(name, metric, bound, role_of[metric.of]))
+        return tuple(scores)
+
+    def _score(self, name: str, metric: Metric, bound: Bound, role: str) -> nodes.Score:
+        answers: list[tuple[str, tuple[int | Reason, ...]]] = []
+        if isinstance(metric, AnswerMetric):
+            source = bound.batches.get(BASE, bound.batches[role])
+            for field in metric.answers:
+                with self._problems.within(field):
+                    column: str = getattr(metric, field)
+                    ids = self._rows.answers(source.ref, column, metric.token_form, bound.batches[role])
+                    answers.append((field, ids))
+        self._refuse_equal(answers, bound)
+        return nodes.Score(name, metric, tuple(answers))
+
+    def _refuse_equal(self, answers: list[tuple[str, tuple[int | Reason, ...]]], bound: Bound) -> None:
+        """Two answers of one metric must be different tokens on every row."""
+        if len(answers) != 2:
+            return
+        (a, first), (b, second) = answers
+        same = [
+            f"'{example_id}' ({self._checkpoint.token_text(x)!r})"
+            for example_id, x, y in zip(bound.example_ids, first, second, strict=True)
+            if x == y and isinstance(x, int) and not isinstance(x, Reason)
+        ]
+        if same:
+            self._problems.add(f"'{a}' and '{b}' are the same token on {', '.join(same[:5])}: their difference is 0")

@@ -1,0 +1,114 @@
+"""The rows of a document as tokens, windows and answers: each made once, however many points ask for it.
+
+Raises refusals whose paths are relative to whoever asks.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from causalab_mini.checkpoint.answers import AnswerProblem
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.data import rows as cells
+from causalab_mini.data import tables, variables
+from causalab_mini.data.fields import FieldPath
+from causalab_mini.errors import PlanRefusal, Problem
+from causalab_mini.frames.prompt import warnings_of, window
+from causalab_mini.frames.window import Window
+from causalab_mini.plan.nodes import Batch
+from causalab_mini.spec.positions import Position
+from causalab_mini.vocabulary.metrics import TokenForm
+from causalab_mini.vocabulary.reasons import Reason
+
+Answers = tuple[int | Reason, ...]
+
+SHOWN = 5
+"""How many rows a message names before it stops counting them out."""
+
+
+class Rows:
+    """Everything the rows of a document become, by what asks for it."""
+
+    def __init__(self, checkpoint: Checkpoint, root: Path) -> None:
+        self._checkpoint = checkpoint
+        self._root = root
+        self.warnings: dict[str, None] = {}
+        self._digests: dict[str, str] = {}
+        self.table = cache(self._table)
+        self.batch = cache(self._batch)
+        self.texts = cache(self._texts)
+        self.windows = cache(self._windows)
+        self.answers = cache(self._answers)
+        self.example_ids = cache(self._example_ids)
+
+    def used(self) -> tuple[tuple[str, str], ...]:
+        """Every dataset ref that was loaded and the SHA-256 of its table's bytes, sorted."""
+        return tuple(sorted(self._digests.items()))
+
+    def _table(self, ref: str) -> tables.Table:
+        """The rows of a dataset ref."""
+        table = tables.load(ref, self._root)
+        self._digests[ref] = table.sha256
+        return table
+
+    def _example_ids(self, ref: str) -> tuple[str, ...]:
+        return cells.example_ids(self.table(ref))
+
+    def _batch(self, ref: str, field: str) -> Batch:
+        """The texts of one column as tokens."""
+        table = self.table(ref)
+        prompts = cells.prompts(table, FieldPath.parse(field))
+        rows = tuple(self._checkpoint.encode(prompt) for prompt in prompts)
+        ids = self.example_ids(ref)
+        for example_id, text in zip(ids, rows, strict=True):
+            for warning in warnings_of(text):
+                self.warnings[f"{ref}, row '{example_id}', {field}: {warning}"] = None
+        return Batch(ref, field, rows)
+
+    def _texts(self, ref: str, field: str, variable: str) -> tuple[str | None, ...]:
+        """The rows' values of a scope's variable, None where a row has none."""
+        return variables.lookup(self.table(ref), FieldPath.parse(field), variable)
+
+    def _windows(self, ref: str, field: str, pos: Position) -> tuple[Window, ...]:
+        """A prompt-frame position in every row, as columns. Refuses a fixed cut that does not fit a row."""
+        batch = self.batch(ref, field)
+        variable = None if pos.scope is None else pos.scope.variable
+        texts = (None,) * len(batch.rows) if variable is None else self.texts(ref, field, variable)
+        found = tuple(window(pos, text, value) for text, value in zip(batch.rows, texts, strict=True))
+        if not pos.ragged:
+            short = [
+                f"'{example_id}' ({text.length} tokens)"
+                for example_id, text, columns in zip(self.example_ids(ref), batch.rows, found, strict=True)
+                if isinstance(columns, Reason)
+            ]
+            if short:
+                message = f"{pos.compact()} does not fit {len(short)} of {len(found)} rows of {ref}: {listed(short)}"
+                raise PlanRefusal(Problem("", message, "name a position that every row has, or give it a scope"))
+        return found
+
+    def _answers(self, ref: str, column: str, form: TokenForm, prompts: Batch) -> Answers:
+        """The answer token of every row, or EMPTY_CELL. Refuses an answer that is not one token, showing the tokens."""
+        found: list[int | Reason] = []
+        wrong: list[tuple[str, AnswerProblem]] = []
+        answers = cells.answers(self.table(ref), FieldPath.parse(column))
+        for example_id, value, prompt in zip(self.example_ids(ref), answers, prompts.rows, strict=True):
+            if isinstance(value, Reason):
+                found.append(value)
+                continue
+            token = self._checkpoint.answer(value, form, prompt.text)
+            if isinstance(token, AnswerProblem):
+                wrong.append((example_id, token))
+            else:
+                found.append(token)
+        if wrong:
+            more = f" (and {len(wrong) - 1} rows more)" if len(wrong) > 1 else ""
+            example_id, problem = wrong[0]
+            raise PlanRefusal(Problem("", f"row '{example_id}' of {ref}: {problem.message}{more}", problem.hint))
+        return tuple(found)
+
+
+def listed(items: list[str]) -> str:
+    """The first few of `items`, and how many more there are."""
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

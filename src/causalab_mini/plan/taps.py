@@ -1,0 +1,211 @@
+"""The reads and writes of one intervention, row by row: where they land, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.frames.continuation import steps
+from causalab_mini.frames.runs import cut
+from causalab_mini.frames.window import Window
+from causalab_mini.plan import nodes
+from causalab_mini.plan.problems import Problems
+from causalab_mini.plan.rows import Rows, listed
+from causalab_mini.spec import mechanisms
+from causalab_mini.spec.document import Document, Intervention, Read, Ref, Site, Write
+from causalab_mini.spec.positions import Position
+from causalab_mini.vocabulary.components import COMPONENTS
+from causalab_mini.vocabulary.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The rows of one step: each role's texts, and the rows' ids."""
+
+    batches: Mapping[str, nodes.Batch]
+    example_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Published:
+    """An output of an earlier step: who published it, from which read, over how many rows."""
+
+    path: tuple[str, ...]
+    publish: nodes.Publish
+    read: nodes.Read
+    rows: int
+
+
+@dataclass(frozen=True)
+class Taps:
+    """Makes the forwards of one intervention. Paths are relative to the intervention."""
+
+    document: Document
+    intervention: Intervention
+    checkpoint: Checkpoint
+    rows: Rows
+    problems: Problems
+    bound: Bound
+
+    def forward(
+        self,
+        model: str,
+        role: str,
+        earlier: tuple[nodes.Forward, ...],
+        published: Mapping[str, Published],
+    ) -> nodes.Forward:
+        """One model on one role. `earlier`: the forwards that run before it."""
+        batch = self.bound.batches[role]
+        names = self.intervention.models[model].writes if model in self.intervention.models else ()
+        reads_so_far = {read.name: read for forward in earlier for read in forward.reads}
+        writes: list[nodes.Write] = []
+        for name in names:
+            with self.problems.within("writes", name):
+                writes.append(self._write(name, self.intervention.writes[name], batch, reads_so_far, published))
+        skipped = {row for write in writes for row, window in enumerate(write.windows) if isinstance(window, Reason)}
+        reads: list[nodes.Read] = []
+        for name, read in self.intervention.reads.items():
+            if (read.model, read.input) == (model, role):
+                with self.problems.within("reads", name):
+                    reads.append(self._read(name, read, batch, skipped))
+        return nodes.Forward(model, role, batch, self.intervention.decode, tuple(writes), tuple(reads))
+
+    def _place(self, name: str) -> nodes.Place:
+        site: Site = self.document.sites[name]
+        component = COMPONENTS.get(site.component)
+        layer = site.layers[0] if isinstance(site.layers, tuple) else None
+        if layer is not None and layer >= self.checkpoint.depth:
+            with self.problems.under("sites", name, "layers"):
+                depth = self.checkpoint.depth
+                self.problems.add(
+                    f"layer {layer} is past the depth of {self.checkpoint.key}, which has {depth} layers",
+                    f"layers are 0 to {depth - 1}",
+                )
+        return nodes.Place(component, layer)
+
+    def _windows(self, pos: Position, batch: nodes.Batch) -> tuple[Window, ...]:
+        """Where `pos` lands in every row: columns of the prompt, or steps (every step for a deferred cut)."""
+        if not pos.generated:
+            return self.rows.windows(batch.ref, batch.field, pos)
+        decode = self.intervention.decode
+        found = tuple(range(decode)) if pos.deferred else steps(pos, decode)
+        return (found,) * len(batch.rows)
+
+    def _read(self, name: str, read: Read, batch: nodes.Batch, skipped: set[int]) -> nodes.Read:
+        place = self._place(read.site)
+        with self.problems.within("pos"):
+            windows = self._windows(read.pos, batch)
+            windows = tuple(Reason.WRITE_SKIPPED if row in skipped else w for row, w in enumerate(windows))
+            texts = None
+            if read.pos.deferred and read.pos.scope is not None and read.pos.scope.variable is not None:
+                texts = self.rows.texts(batch.ref, batch.field, read.pos.scope.variable)
+            return nodes.Read(name, place, read.pos, windows, read.view, read.featurizer, texts)
+        return nodes.Read(name, place, read.pos, (Reason.OUT_OF_RANGE,) * len(batch.rows))
+
+    def _write(
+        self,
+        name: str,
+        write: Write,
+        batch: nodes.Batch,
+        reads: Mapping[str, nodes.Read],
+        published: Mapping[str, Published],
+    ) -> nodes.Write:
+        place = self._place(write.site)
+        mechanism = mechanisms.of(write)
+        operand, windows = self._operand(write, reads, published), ()
+        width = self.checkpoint.width(place.component)
+        past = [feature for feature in write.features or () if feature >= width]
+        if past:
+            self.problems.add(f"feature {past[0]} is past the width {width} of {place.spelled()}", at="features")
+        with self.problems.within("pos"):
+            windows = self._windows(write.pos, batch)
+        with self.problems.within("operand"):
+            windows = self._landing(write, windows, operand, reads, published)
+        lost = {
+            self.bound.example_ids[row]: window.value
+            for row, window in enumerate(windows)
+            if isinstance(window, Reason)
+        }
+        if lost and write.missing == "refuse":
+            shown = listed([f"'{example_id}': {reason}" for example_id, reason in lost.items()])
+            self.problems.add(
+                f"the write lands nowhere on {len(lost)} of {len(windows)} rows ({shown})",
+                'give "missing": "skip" to leave such rows unwritten and unmeasured',
+                at="pos",
+            )
+        return nodes.Write(
+            name,
+            place,
+            write.pos,
+            windows,
+            mechanism,
+            operand,
+            write.featurizer,
+            write.features,
+            write.missing == "skip",
+        )
+
+    def _operand(
+        self, write: Write, reads: Mapping[str, nodes.Read], published: Mapping[str, Published]
+    ) -> nodes.Operand:
+        match write.operand:
+            case None:
+                return None
+            case Ref(ref=name):
+                return nodes.OutputOperand(published[name].path, name)
+            case str() as name:
+                read = reads[name]
+                if read.pos.deferred and read.pos.scope is not None:
+                    self.problems.add(
+                        f"'{name}' is at {read.pos.compact()}, which is located only when the continuation is finished",
+                        'name a step, as in {"frame": "generated", "index": 0}',
+                        at="operand",
+                    )
+                return nodes.ReadOperand(name)
+            case number:
+                return float(number)
+
+    def _landing(
+        self,
+        write: Write,
+        windows: tuple[Window, ...],
+        operand: nodes.Operand,
+        reads: Mapping[str, nodes.Read],
+        published: Mapping[str, Published],
+    ) -> tuple[Window, ...]:
+        """The write's windows, a row whose operand has no value counted as landing nowhere."""
+        match operand:
+            case nodes.ReadOperand(name):
+                read = reads[name]
+                sources = read.windows
+                if read.pos.deferred and read.pos.scope is None:
+                    steps_of = cut(read.pos, range(self.intervention.decode))
+                    sources = tuple(w if isinstance(w, Reason) else steps_of for w in sources)
+            case nodes.OutputOperand(_, name):
+                output = published[name]
+                if output.publish.reduce == "mean":
+                    return windows
+                sources = output.read.windows
+                if output.rows != len(windows):
+                    self.problems.add(
+                        f"'{name}' has {output.rows} rows and this step has {len(windows)}",
+                        'publish it with "reduce": "mean", or run both steps on the same rows',
+                    )
+                    return windows
+            case _:
+                return windows
+        landed: list[Window] = []
+        for row, (window, source) in enumerate(zip(windows, sources, strict=True)):
+            if isinstance(window, Reason) or isinstance(source, Reason):
+                landed.append(window if isinstance(window, Reason) else source)
+                continue
+            landed.append(window)
+            if len(source) not in (1, len(window)):
+                self.problems.add(
+                    f"on row '{self.bound.example_ids[row]}' the operand has {len(source)} tokens and the write "
+                    f"{len(window)}",
+                    "let the operand be one token, or as many as the write",
+                )
+                break
+        return tuple(landed) + windows[len(landed) :]

@@ -1,0 +1,48 @@
+"""The tensors a step saves, with the metadata that makes them readable alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.plan.nodes import Publish
+from causalab_mini.results.records import Bundle
+from causalab_mini.run.score import Reading
+from causalab_mini.run.values import Continuation
+
+
+def generated_bundle(name: str, continuations: Sequence[Continuation], example_ids: Sequence[str]) -> Bundle:
+    """The ids every row generated: int64 [rows, N]."""
+    ids = torch.tensor([continuation.ids for continuation in continuations], dtype=torch.long)
+    return Bundle(
+        name, {name: ids}, {"dims": json.dumps(["row", "step"]), "example_ids": json.dumps(list(example_ids))}
+    )
+
+
+def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading, checkpoint: Checkpoint) -> Bundle:
+    """A published output: float32, its site, its rows and the rows without a value."""
+    read = reading.read(publish.read)
+    located = reading.located(publish.read)
+    missing = {
+        example_id: str(value.value)
+        for example_id, value in zip(reading.example_ids, located, strict=True)
+        if not isinstance(value.value, Tensor)
+    }
+    ragged = read.pos.width is None
+    single = tensors[publish.name].ndim == (2 if publish.reduce == "none" else 1) and not ragged
+    rows = [] if publish.reduce == "mean" else ["token"] if ragged else ["row"]
+    dims = [*rows, *([] if single or ragged else ["position"]), "feature"]
+    metadata = {
+        "dims": json.dumps(dims),
+        "example_ids": json.dumps(list(reading.example_ids)),
+        "missing": json.dumps(missing),
+        "site": read.place.spelled(),
+        "position": read.pos.compact(),
+        "reduce": publish.reduce,
+        "view": read.view,
+    }
+    return Bundle(publish.name, tensors, metadata)

@@ -1,0 +1,186 @@
+"""Walks a schedule and hands out every point as soon as all its values are known.
+
+Knows the order of calls and what becomes of values; refuses to know files and terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.engine.contract import Engine
+from causalab_mini.engine.modules import Network
+from causalab_mini.plan.nodes import Experiment, Observe, Point
+from causalab_mini.results.records import Bundle, NearTie, Observed, WriteReport
+from causalab_mini.run.bundles import generated_bundle, output_bundle
+from causalab_mini.run.decode import CallRunner, Greedy
+from causalab_mini.run.noise import noise
+from causalab_mini.run.score import Reading, Scorer
+from causalab_mini.run.values import Values
+from causalab_mini.schedule.cost import Cost, cost
+from causalab_mini.schedule.ir import Edit, LaneValue, Noise, ObserveKey, PublishedValue, Schedule
+from causalab_mini.schedule.lower import lower
+from causalab_mini.schedule.passes.window import window_rows
+from causalab_mini.vocabulary.mechanisms import Gaussian
+
+NEAR = 1e-3
+"""A greedy margin under this is reported: another honest execution may choose otherwise."""
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """Everything one point produced."""
+
+    point: Point
+    observed: tuple[Observed, ...]
+
+
+@dataclass
+class Run:
+    """One run of an experiment's points on one loaded model. Iterate over `results()`; counts grow as it goes."""
+
+    experiment: Experiment
+    checkpoint: Checkpoint
+    network: Network
+    engine: Engine
+    batch_size: int | None = None
+    done: Cost = field(default_factory=Cost)
+    planned: Cost = field(default_factory=Cost)
+
+    def results(self, skip: Collection[str] = ()) -> Iterator[PointResult]:
+        """Run every point whose label is not in `skip`, yielding each when its last call is done."""
+        points = [point for point in self.experiment.points if point.label not in skip]
+        schedule = lower((point.label, point.plan) for point in points)
+        schedule = window_rows(schedule, self.batch_size)
+        depth = self.checkpoint.depth
+        self.planned = cost(schedule, depth)
+        walk = _Walk(self, schedule, points)
+        last = schedule.last_calls()
+        for index, call in enumerate(schedule.calls):
+            walk.calls.run(call, tuple(schedule.lanes[lane] for lane in call.lanes))
+            self.done += cost(Schedule(schedule.lanes, (call,), {}), depth)
+            for point in points:
+                if last.get(point.label) == index:
+                    yield walk.finish(point)
+
+
+class _Walk:
+    """The state of one run: the values so far, and what was published from them."""
+
+    def __init__(self, run: Run, schedule: Schedule, points: list[Point]) -> None:
+        self._run = run
+        self._schedule = schedule
+        self._values = Values()
+        self._scorer = Scorer(run.network, run.checkpoint)
+        self._observes: dict[ObserveKey, Observe] = {
+            (point.label, observe.path): observe for point in points for observe in point.plan.observes()
+        }
+        self._published: dict[tuple[ObserveKey, str], dict[str, Tensor]] = {}
+        greedy = Greedy(tuple(sorted(run.checkpoint.eos_ids)), run.checkpoint.pad_id)
+        self.calls = CallRunner(run.network, run.engine, greedy, self._argument, self._values)
+
+    def finish(self, point: Point) -> PointResult:
+        """Score and publish everything of a point, then forget its values."""
+        observed = tuple(self._observed((point.label, observe.path), observe) for observe in point.plan.observes())
+        keys = [key for key in self._published if key[0][0] == point.label]
+        for key in keys:
+            del self._published[key]
+        self._values.forget(self._schedule.lanes_only_of(point.label))
+        return PointResult(point, observed)
+
+    def _reading(self, key: ObserveKey, observe: Observe) -> Reading:
+        lanes = [self._schedule.bindings[key, index] for index in range(len(observe.forwards))]
+        return Reading(observe, lanes, self._values, self._run.checkpoint)
+
+    def _observed(self, key: ObserveKey, observe: Observe) -> Observed:
+        reading = self._reading(key, observe)
+        tables = tuple(self._scorer.table(score, reading) for score in observe.scores)
+        writes = tuple(self._writes(key, observe))
+        warnings = tuple(
+            f"write '{report.name}' of '{report.model}' changed nothing on {unmoved} of {len(report.firings)} rows"
+            for report in writes
+            if (unmoved := sum(change == 0.0 for change in report.largest_change))
+        )
+        bundles = tuple(self._bundles(key, observe, reading))
+        return Observed(key[0], key[1], tables, bundles, tuple(self._near_ties(key, observe)), writes, warnings)
+
+    def _bundles(self, key: ObserveKey, observe: Observe, reading: Reading) -> Iterator[Bundle]:
+        outputs = {publish.name: publish for publish in observe.outputs}
+        generated = {name: index for index, name in enumerate(observe.generated)}
+        for save in observe.saves:
+            if save.value in outputs:
+                publish = outputs[save.value]
+                yield output_bundle(publish, self._publish(key, save.value), reading, self._run.checkpoint)
+            elif save.value in generated:
+                index = generated[save.value]
+                lanes = self._schedule.bindings[key, index]
+                continuations = [self._values.continuations[lane] for lane in lanes]
+                yield generated_bundle(save.value, continuations, observe.example_ids)
+
+    def _publish(self, key: ObserveKey, name: str) -> dict[str, Tensor]:
+        if (key, name) not in self._published:
+            observe = self._observes[key]
+            publish = next(publish for publish in observe.outputs if publish.name == name)
+            self._published[key, name] = self._scorer.published(publish, self._reading(key, observe))
+        return self._published[key, name]
+
+    def _near_ties(self, key: ObserveKey, observe: Observe) -> Iterator[NearTie]:
+        for index, forward in enumerate(observe.forwards):
+            if not forward.decode:
+                continue
+            for row, lane in enumerate(self._schedule.bindings[key, index]):
+                for step, margin in enumerate(self._values.continuations[lane].margins):
+                    if margin < NEAR:
+                        yield NearTie(f"{forward.model} on {forward.role}", observe.example_ids[row], step, margin)
+
+    def _writes(self, key: ObserveKey, observe: Observe) -> Iterator[WriteReport]:
+        for index, forward in enumerate(observe.forwards):
+            lanes = self._schedule.bindings[key, index]
+            for write in forward.writes:
+                changes = [self._values.changes.get((lane, write.name)) for lane in lanes]
+                yield WriteReport(
+                    write.name,
+                    forward.model,
+                    tuple(0 if change is None else change.firings for change in changes),
+                    tuple(None if change is None else change.largest for change in changes),
+                )
+
+    def _argument(self, edit: Edit, step: int) -> Tensor | float | None:
+        """An edit's argument at a step: [n or 1, w]; of a generated edit, its entry for this step."""
+        match edit.argument:
+            case LaneValue(lane, keep, pick):
+                value = self._values.kept[lane, keep]
+                value = value if pick is None else value[list(pick)]
+            case PublishedValue(key, name, row):
+                value = self._row_of(key, name, row)
+            case Noise(example_id):
+                assert isinstance(edit.mechanism, Gaussian)
+                count = len(edit.at) if edit.frame == "prompt" else 1
+                return noise(edit.mechanism.seed, example_id, step, count, self._width(edit))
+            case literal:
+                return literal
+        if edit.frame == "generated" and value.shape[0] > 1:
+            return value[edit.at.index(step)][None]
+        return value
+
+    def _row_of(self, key: ObserveKey, name: str, row: int) -> Tensor:
+        """The published tensor as an argument of one row: [n, w]."""
+        publish = next(publish for publish in self._observes[key].outputs if publish.name == name)
+        tensors = self._publish(key, name)
+        value = tensors[name]
+        if publish.reduce == "mean":
+            return value if value.ndim == 2 else value[None]
+        lengths = tensors.get(f"{name}.lengths")
+        if lengths is not None:
+            start = int(lengths[:row].sum())
+            return value[start : start + int(lengths[row])]
+        return value[row] if value.ndim == 3 else value[row][None]
+
+    def _width(self, edit: Edit) -> int:
+        selection = edit.features or edit.place.columns
+        if selection is not None:
+            return len(selection)
+        return self._run.checkpoint.width(edit.place.component)

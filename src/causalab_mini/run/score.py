@@ -1,0 +1,204 @@
+"""From the values of an observe step's lanes to its tables and bundles.
+
+A row stands in every table, with its value or the reason it has none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.text import Text
+from causalab_mini.engine.modules import Network
+from causalab_mini.frames.continuation import cut, text_of
+from causalab_mini.frames.window import Window
+from causalab_mini.plan.nodes import Forward, Observe, Publish, Read, Score
+from causalab_mini.results.records import MetricTable, TableRow
+from causalab_mini.run.values import Values
+from causalab_mini.schedule.lower import keep_of
+from causalab_mini.vocabulary.metrics import Scored
+from causalab_mini.vocabulary.reasons import Reason
+
+
+@dataclass(frozen=True)
+class Located:
+    """A read's value in one row: [len(window), w] in the model's dtype, or why there is none."""
+
+    value: Tensor | Reason
+    window: tuple[int, ...]
+
+
+class Reading:
+    """The reads of one observe step, row by row."""
+
+    def __init__(
+        self, observe: Observe, lanes: Sequence[tuple[int, ...]], values: Values, checkpoint: Checkpoint
+    ) -> None:
+        """`lanes`: for every forward of `observe`, the lane of each row."""
+        self._observe = observe
+        self._lanes = lanes
+        self._values = values
+        self._checkpoint = checkpoint
+        self._forward_of = {read.name: i for i, forward in enumerate(observe.forwards) for read in forward.reads}
+        self._read = {read.name: read for forward in observe.forwards for read in forward.reads}
+        self._texts: dict[int, Text] = {}
+
+    @property
+    def example_ids(self) -> tuple[str, ...]:
+        """The rows, in order."""
+        return self._observe.example_ids
+
+    def read(self, name: str) -> Read:
+        """The planned read called `name`."""
+        return self._read[name]
+
+    def forward(self, name: str) -> Forward:
+        """The forward that reads `name`."""
+        return self._observe.forwards[self._forward_of[name]]
+
+    def located(self, name: str) -> list[Located]:
+        """The read's value in every row."""
+        read = self._read[name]
+        return [self._located(read, row, lane) for row, lane in enumerate(self._lanes[self._forward_of[name]])]
+
+    def tokens(self, name: str, row: int, window: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Where `window` is, in the words of a table: prompt indices or steps, and the texts there."""
+        index = self._forward_of[name]
+        if self._read[name].pos.generated:
+            ids = self._values.continuations[self._lanes[index][row]].ids
+            return window, tuple(self._checkpoint.token_text(ids[step]) for step in window)
+        text = self._observe.forwards[index].batch.rows[row]
+        places = tuple(column - text.prefix for column in window)
+        return places, tuple(self._checkpoint.token_text(text.ids[column]) for column in window)
+
+    def stopped_at(self, name: str, row: int) -> int | None:
+        """The first step at which the row's raw argmax was an EOS id."""
+        lane = self._lanes[self._forward_of[name]][row]
+        continuation = self._values.continuations.get(lane)
+        return None if continuation is None else continuation.stopped_at
+
+    def _located(self, read: Read, row: int, lane: int) -> Located:
+        window = read.windows[row]
+        if isinstance(window, Reason):
+            return Located(window, ())
+        keep = keep_of(read, row)
+        assert keep is not None, "a read with a window keeps a value"
+        value = self._values.kept[lane, keep]
+        if not read.pos.deferred:
+            return Located(value, window)
+        found = self._cut(read, row, lane)
+        if isinstance(found, Reason):
+            return Located(found, ())
+        return Located(value[list(found)], found)
+
+    def _cut(self, read: Read, row: int, lane: int) -> Window:
+        text = None if read.texts is None else read.texts[row]
+        if lane not in self._texts:
+            self._texts[lane] = text_of(self._values.continuations[lane].ids, self._checkpoint.decode)
+        return cut(read.pos, self._texts[lane], self._checkpoint.eos_ids, text)
+
+
+class Scorer:
+    """Scores reads in fp32, projecting residual values through the final norm and the head where a read asks for it."""
+
+    def __init__(self, network: Network, checkpoint: Checkpoint) -> None:
+        self._network = network
+        self._checkpoint = checkpoint
+
+    def table(self, score: Score, reading: Reading) -> MetricTable:
+        """One metric over all rows."""
+        metric = score.metric
+        of = reading.located(metric.of)
+        against = None if metric.compared is None else reading.located(metric.compared)
+        reasons = [_reason(score, row, of, against) for row in range(len(of))]
+        rows = [row for row, reason in enumerate(reasons) if reason is None]
+        scored = self._scores(score, reading, rows, of, against) if rows else []
+        values: dict[int, object] = dict(zip(rows, scored, strict=True))
+        forward = reading.forward(metric.of)
+        table: list[TableRow] = []
+        for row, example_id in enumerate(reading.example_ids):
+            value, reason = values.get(row), reasons[row]
+            if isinstance(value, float) and not math.isfinite(value):
+                value, reason = None, Reason.NON_FINITE
+            places, tokens = reading.tokens(metric.of, row, of[row].window)
+            stopped = reading.stopped_at(metric.of, row) if forward.decode else None
+            table.append(TableRow(example_id, row, value, reason, places, tokens, stopped))
+        return MetricTable(score.name, metric.keyword, metric.unit, forward.decode > 0, tuple(table))
+
+    def _scores(
+        self,
+        score: Score,
+        reading: Reading,
+        rows: list[int],
+        of: list[Located],
+        against: list[Located] | None,
+    ) -> list[object]:
+        metric = score.metric
+        value = self._rows(reading.read(metric.of), rows, of)
+        other = None
+        if against is not None and metric.compared is not None:
+            other = self._rows(reading.read(metric.compared), rows, against)
+        tokens = {field: torch.tensor([ids[row] for row in rows]) for field, ids in score.answers}
+        result = metric.score(Scored(value, other, tokens))
+        if isinstance(result, Tensor):
+            return list(result.tolist())
+        return [[[i, self._checkpoint.token_text(int(i)), p] for i, _, p in top] for top in result]
+
+    def _rows(self, read: Read, rows: list[int], located: list[Located]) -> Tensor:
+        """The one position of each of `rows` as [n, w] fp32: raw, logits, or log-probabilities."""
+        picked = [located[row].value for row in rows]
+        value = torch.cat([v for v in picked if isinstance(v, Tensor)])
+        return self.viewed(read, value)
+
+    def viewed(self, read: Read, value: Tensor) -> Tensor:
+        """A value [n, w] as its read looks at it: fp32; `probs` come as log-probabilities."""
+        if read.view == "raw":
+            return value.float()
+        logits = self._network.unembed(value.to(self._network.device)).float().cpu()
+        return logits if read.view == "logits" else logits.log_softmax(-1)
+
+    def published(self, publish: Publish, reading: Reading) -> dict[str, Tensor]:
+        """An output's tensors by name, fp32.
+
+        `none`: [rows, w] for one position, [rows, width, w] for a fixed window, flat [tokens, w] with
+        `<name>.lengths` [rows] for a ragged one; a row without a value is NaN (length 0). `mean`: over the rows
+        that have a value, and over tokens where ragged: [w] or [width, w].
+        """
+        read = reading.read(publish.read)
+        located = reading.located(publish.read)
+        present = [v.value for v in located if isinstance(v.value, Tensor)]
+        shown = [self._shown(read, value) for value in present]
+        ragged = read.pos.width is None
+        if publish.reduce == "mean":
+            if not shown:
+                return {publish.name: torch.full((1,), torch.nan)}
+            stacked = torch.cat(shown) if ragged else torch.stack(shown)
+            mean = stacked.mean(0)
+            return {publish.name: mean if ragged or mean.shape[0] > 1 else mean[0]}
+        width = 0 if ragged else read.pos.width or 0
+        features = shown[0].shape[-1] if shown else 1
+        lengths = [len(v.window) if isinstance(v.value, Tensor) else 0 for v in located]
+        if ragged:
+            flat = torch.cat(shown) if shown else torch.empty(0, features)
+            return {publish.name: flat, f"{publish.name}.lengths": torch.tensor(lengths)}
+        rest = iter(shown)
+        empty = torch.full((width, features), torch.nan)
+        rows = torch.stack([next(rest) if isinstance(v.value, Tensor) else empty for v in located])
+        return {publish.name: rows[:, 0] if width == 1 else rows}
+
+    def _shown(self, read: Read, value: Tensor) -> Tensor:
+        seen = self.viewed(read, value)
+        return seen.exp() if read.view == "probs" else seen
+
+
+def _reason(score: Score, row: int, of: list[Located], against: list[Located] | None) -> Reason | None:
+    """Why a row is not scored: a skipped write before a position's reason before an empty cell."""
+    read = [of[row].value] if against is None else [of[row].value, against[row].value]
+    candidates = [*read, *(ids[row] for _, ids in score.answers)]
+    found = [reason for reason in candidates if isinstance(reason, Reason)]
+    return Reason.WRITE_SKIPPED if Reason.WRITE_SKIPPED in found else next(iter(found), None)

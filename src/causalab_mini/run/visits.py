@@ -1,0 +1,169 @@
+"""From the edits and keeps of lanes to visits of modules: which cells of which tensor change, and which are kept.
+
+A *cell* is one lane at one column of a tensor [L, T, w]. Knows lanes and cells; refuses to know modules beyond the
+spot a place maps to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from causalab_mini.engine.contract import Visit
+from causalab_mini.engine.modules import Spot
+from causalab_mini.plan.nodes import Place
+from causalab_mini.schedule.ir import Edit, Keep
+from causalab_mini.vocabulary.components import network_order
+from causalab_mini.vocabulary.mechanisms import Argument, Mechanism
+
+
+@dataclass(frozen=True)
+class EditCells:
+    """An edit of one lane in this call: its cells' columns, and its argument [n or 1, w], a number or None."""
+
+    slot: int
+    lane: int
+    columns: tuple[int, ...]
+    edit: Edit
+    argument: Tensor | float | None
+
+
+@dataclass(frozen=True)
+class KeepCells:
+    """A keep of one lane in this call: its cells' columns."""
+
+    slot: int
+    lane: int
+    columns: tuple[int, ...]
+    keep: Keep
+
+
+@dataclass
+class _Group:
+    """Edits of one rank (first, second, … of their lane at this place) that compute alike, done at once."""
+
+    mechanism: Mechanism
+    columns: tuple[int, ...] | None
+    cells: list[EditCells] = field(default_factory=list[EditCells])
+
+
+@dataclass
+class Stop:
+    """All that happens at one place in one call."""
+
+    place: Place
+    groups: dict[tuple[int, Mechanism, tuple[int, ...] | None], _Group] = field(
+        default_factory=dict[tuple[int, Mechanism, tuple[int, ...] | None], _Group]
+    )
+    ranks: dict[int, int] = field(default_factory=dict[int, int])
+    keeps: list[KeepCells] = field(default_factory=list[KeepCells])
+
+    def add(self, cells: EditCells) -> None:
+        """One more edit, after those of its lane that are here already."""
+        rank = self.ranks.get(cells.slot, 0)
+        self.ranks[cells.slot] = rank + 1
+        columns = selected(cells.edit.place.columns, cells.edit.features)
+        key = (rank, cells.edit.mechanism, columns)
+        self.groups.setdefault(key, _Group(cells.edit.mechanism, columns)).cells.append(cells)
+
+
+class Report(Protocol):
+    """Told how much each cell of an edit changed: [n] largest absolute changes, in the order of the cells."""
+
+    def __call__(self, cells: list[EditCells], largest: Tensor) -> None:
+        """Take the changes of one group."""
+        ...
+
+
+def selected(columns: tuple[int, ...] | None, features: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """The coordinates of the last axis a write touches: `features` of `columns`, or None for all."""
+    if features is None:
+        return columns
+    return features if columns is None else tuple(columns[feature] for feature in features)
+
+
+def gather_stops(edits: Iterable[EditCells], keeps: Iterable[KeepCells]) -> list[Stop]:
+    """Everything a call does, by place, in forward order."""
+    stops: dict[tuple[str, int | None], Stop] = {}
+
+    def stop(place: Place) -> Stop:
+        return stops.setdefault((place.component.identity, place.layer), Stop(place))
+
+    for cells in edits:
+        stop(cells.edit.place).add(cells)
+    for cells in keeps:
+        stop(cells.keep.place).keeps.append(cells)
+    return sorted(stops.values(), key=lambda s: network_order(s.place.component, s.place.layer))
+
+
+def visit(stop: Stop, spot: Spot, name: str, column_of: Callable[[int], int], report: Report) -> Visit:
+    """The visit that does what `stop` says; `column_of` maps a call column to the tensor's."""
+    keep: dict[str, Callable[[Tensor], Tensor]] = {}
+    if stop.keeps:
+        lanes, columns = _cells(((cells.slot, cells.columns) for cells in stop.keeps), column_of)
+
+        def cells(t: Tensor) -> Tensor:
+            return t[lanes.to(t.device), columns.to(t.device)].to("cpu", copy=True)
+
+        keep[name] = cells
+    return Visit(spot.path, spot.side, _edit(stop, column_of, report) if stop.groups else None, keep)
+
+
+def split(stop: Stop, kept: Tensor) -> Iterable[tuple[KeepCells, Tensor]]:
+    """The tensor a visit kept [n, w], cut back into its keeps' own values [len(columns), w]."""
+    sizes = [len(cells.columns) for cells in stop.keeps]
+    for cells, value in zip(stop.keeps, torch.split(kept, sizes), strict=True):
+        features = cells.keep.place.columns
+        yield cells, value if features is None else value[:, list(features)]
+
+
+def _edit(stop: Stop, column_of: Callable[[int], int], report: Report) -> Callable[[Tensor], Tensor]:
+    def edit(t: Tensor) -> Tensor:
+        before, after = t, t.clone()
+        for _, group in sorted(stop.groups.items(), key=lambda item: item[0][0]):
+            lanes, columns = _cells(((cells.slot, cells.columns) for cells in group.cells), column_of)
+            index = (lanes.to(t.device), columns.to(t.device))
+            old = after[index]
+            feature = None if group.columns is None else list(group.columns)
+            f = old if feature is None else old[:, feature]
+            if group.mechanism.argument is Argument.BEFORE:
+                argument = before[index] if feature is None else before[index][:, feature]
+            else:
+                argument = _arguments(group.cells, f)
+            new = group.mechanism.apply(f, argument)
+            report(group.cells, (new.float() - f.float()).abs().amax(-1).cpu())
+            if feature is None:
+                after[index] = new
+            else:
+                old[:, feature] = new
+                after[index] = old
+        return after
+
+    return edit
+
+
+def _arguments(cells: list[EditCells], f: Tensor) -> Tensor | None:
+    """The arguments of a group's cells as one [n, w], on f's device in f's dtype."""
+    parts: list[Tensor] = []
+    for cell in cells:
+        count = len(cell.columns)
+        if cell.argument is None:
+            return None
+        if isinstance(cell.argument, Tensor):
+            parts.append(cell.argument.to(f).expand(count, f.shape[-1]))
+        else:
+            parts.append(f.new_full((count, f.shape[-1]), cell.argument))
+    return torch.cat(parts)
+
+
+def _cells(cells: Iterable[tuple[int, tuple[int, ...]]], column_of: Callable[[int], int]) -> tuple[Tensor, Tensor]:
+    lanes: list[int] = []
+    columns: list[int] = []
+    for slot, at in cells:
+        lanes.extend([slot] * len(at))
+        columns.extend(column_of(column) for column in at)
+    return torch.tensor(lanes), torch.tensor(columns)

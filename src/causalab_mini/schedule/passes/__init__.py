@@ -1,0 +1,1 @@
+"""Rewrites of a schedule: pure functions Schedule → Schedule, each with the promise it keeps."""
