@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, JsonValue
 
 from causalab_mini.spec.positions import Pos
 from causalab_mini.vocabulary.featurizers import IDENTITY
 from causalab_mini.vocabulary.metrics import AnyMetric
-from causalab_mini.vocabulary.node import FromList, Name, Node
+from causalab_mini.vocabulary.node import FromList, Name, Node, mismatch, whole
 
 ORIGINAL = "original"
 RESERVED = (ORIGINAL, IDENTITY)
+SOME: dict[str, JsonValue] = {"minProperties": 1}
 
 
 class Header(Node):
@@ -40,16 +41,26 @@ class Role(Node):
 
 
 def _several(value: object) -> object:
-    if isinstance(value, list):
+    if whole(value):
+        return (value,)
+    if isinstance(value, list | tuple) and all(whole(layer) for layer in value):
         return tuple(value)
-    return (value,) if isinstance(value, int) and not isinstance(value, bool) else value
+    if value is None or value == "all":
+        return value
+    raise mismatch('a layer (an integer), a list of layers, "all" or null')
+
+
+Layers = Annotated[
+    tuple[int, ...] | Literal["all"] | None,
+    BeforeValidator(_several, json_schema_input_type=int | tuple[int, ...] | Literal["all"] | None),
+]
 
 
 class Site(Node):
     """A place in the model."""
 
     component: str
-    layers: Annotated[tuple[int, ...] | Literal["all"] | None, BeforeValidator(_several)] = None
+    layers: Layers = None
     heads: Annotated[tuple[int, ...], FromList] | None = None
     units: Annotated[tuple[int, ...], FromList] | None = None
 
@@ -78,16 +89,25 @@ class Read(Node):
 class Ref(Node):
     """The output of an earlier step."""
 
-    ref: str
+    ref: Name
+
+
+def _operand(value: object) -> object:
+    if value is None or (isinstance(value, str | int | float | dict | Ref) and not isinstance(value, bool)):
+        return value
+    raise mismatch('a read\'s name, a number, {"ref": output} or null')
 
 
 class Write(Node):
-    """A value to change."""
+    """A value to change. `params` are the fields of the mechanism's own node; `spec.mechanisms.of` builds it."""
 
     site: Name
     pos: Pos
     mechanism: str
-    operand: Name | int | float | Ref | None = None
+    operand: Annotated[
+        Name | float | Ref | None,
+        BeforeValidator(_operand, json_schema_input_type=Name | float | Ref | None),
+    ] = None
     featurizer: Name = IDENTITY
     features: Annotated[tuple[int, ...], FromList] | None = None
     params: dict[str, object] = {}
@@ -105,7 +125,7 @@ class IntervenedModel(Node):
 class Intervention(Node):
     """Reads, writes, the models they make, and what is scored."""
 
-    reads: Annotated[dict[Name, Read], Field(min_length=1)]
+    reads: Annotated[dict[Name, Read], Field(json_schema_extra=SOME)]
     writes: dict[Name, Write] = {}
     models: dict[Name, IntervenedModel] = {}
     metrics: dict[Name, AnyMetric] = {}
@@ -127,26 +147,45 @@ class Save(Node):
 
 
 def _output(value: object) -> object:
-    return {"read": value} if isinstance(value, str) else value
+    if isinstance(value, str):
+        return {"read": value}
+    if isinstance(value, dict | Output):
+        return value
+    raise mismatch("a read's name or an object")
 
 
-def _children(value: object) -> object:
+AnyOutput = Annotated[Output, BeforeValidator(_output, json_schema_input_type=Name | Output)]
+Used = Name | Intervention
+
+
+def _used(value: object) -> object:
     if isinstance(value, list):
         return tuple(value)
-    return (value,) if isinstance(value, str | dict) else value
+    if value is None or isinstance(value, str | dict | tuple | Intervention):
+        return value
+    raise mismatch("an intervention's name, an intervention, or a list of them")
 
 
 class Observe(Node):
     """Run interventions on rows and keep what was asked for.
 
-    `nested` says whether the document gave a list, which makes one child plan per intervention.
+    `interventions` is what the document gave: one, a list (a nested plan, one child each) or nothing (the only one
+    there is); `spec.steps.children` resolves it.
     """
 
     kind: Literal["observe"]
     rows: dict[Name, str]
-    interventions: Annotated[tuple[Name | Intervention, ...], BeforeValidator(_children)] | None = None
-    outputs: dict[Name, Annotated[Output, BeforeValidator(_output)]] = {}
+    interventions: Annotated[
+        Used | tuple[Used, ...] | None,
+        BeforeValidator(_used, json_schema_input_type=Used | tuple[Used, ...] | None),
+    ] = None
+    outputs: dict[Name, AnyOutput] = {}
     saves: Annotated[tuple[Save, ...], FromList] = ()
+
+    @property
+    def nested(self) -> bool:
+        """Whether it is a plan of its own, with a directory for every intervention."""
+        return isinstance(self.interventions, tuple)
 
 
 class Document(Node):
@@ -156,8 +195,8 @@ class Document(Node):
     format: Literal["causalab-mini/1"] = "causalab-mini/1"
     header: Header = Header()
     model: Model
-    roles: Annotated[dict[Name, Role], Field(min_length=1)]
+    roles: Annotated[dict[Name, Role], Field(json_schema_extra=SOME)]
     sites: dict[Name, Site]
     featurizers: dict[Name, Featurizer] = {}
     interventions: dict[Name, Intervention] = {}
-    steps: Annotated[dict[Name, Observe], Field(min_length=1)]
+    steps: Annotated[dict[Name, Observe], Field(json_schema_extra=SOME)]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from causalab_mini.vocabulary.node import FromList, Node
+from causalab_mini.vocabulary.node import FromList, Node, mismatch, whole
 
 CUTS = ("index", "span", "last", "all")
 
@@ -91,9 +91,12 @@ class Position(Node):
 
 
 def _spelled_out(value: object) -> object:
-    is_index = isinstance(value, int) and not isinstance(value, bool)
-    return {"index": value} if is_index else value
+    if whole(value):
+        return {"index": value}
+    if isinstance(value, dict | Position):
+        return value
+    raise mismatch("an integer or an object")
 
 
-Pos = Annotated[Position, BeforeValidator(_spelled_out)]
+Pos = Annotated[Position, BeforeValidator(_spelled_out, json_schema_input_type=int | Position)]
 """A position, or an integer that is short for `{"index": int}`."""

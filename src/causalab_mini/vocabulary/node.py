@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from causalab_mini.errors import suggest
 
@@ -26,10 +27,24 @@ FromList = BeforeValidator(_listed)
 """Lets a strict tuple field take a JSON list."""
 
 
+def mismatch(expected: str) -> PydanticCustomError:
+    """What a validator raises where the value has a wrong type; `expected` reads on with "is needed"."""
+    return PydanticCustomError("mismatch", "{expected} is needed", {"expected": expected})
+
+
+def whole(value: object) -> bool:
+    """Whether a JSON value is an integer; `true` is not."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 class Node(BaseModel):
     """An object of a document: strict, closed, frozen."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    if TYPE_CHECKING:
+        # pydantic gives frozen nodes a hash of their fields, which type checkers cannot see.
+        def __hash__(self) -> int: ...
 
 
 class Named(Protocol):

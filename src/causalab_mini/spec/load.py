@@ -1,0 +1,124 @@
+"""Bytes to points: syntax, sweeps, shapes and references, all problems at once, each with its path and line.
+
+Knows the order of these looks and how problems of many points become one list; the looks themselves are elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from causalab_mini.errors import Problem, ReferenceRefusal, Refusal, SchemaRefusal, SweepRefusal
+from causalab_mini.spec import text as texts
+from causalab_mini.spec.check import check
+from causalab_mini.spec.digest import Digester
+from causalab_mini.spec.document import Document
+from causalab_mini.spec.parse import Parser
+from causalab_mini.spec.sweep import Expansion, Point, survey
+from causalab_mini.spec.text import Json, JsonObject, Lines
+
+SHOWN = 200
+
+
+@dataclass(frozen=True)
+class PointSpec:
+    """One setting of the sweep: label ("" without one), the axes' values, the document, its digest, its JSON."""
+
+    label: str
+    axes: tuple[tuple[str, Json], ...]
+    document: Document
+    digest: str
+    lowered: JsonObject
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A document as its points. `digest` stands for the whole: a lone point's own, or one over labels and digests."""
+
+    name: str
+    points: tuple[PointSpec, ...]
+    swept: bool
+    digest: str
+    lines: Lines
+
+    def placed(self, refusal: Refusal) -> Refusal:
+        """A later refusal of this document, its problems with their lines."""
+        return type(refusal)(_placed(refusal.problems, self.lines))
+
+
+def load(text: bytes, name: str) -> Loaded:
+    """Read a document from the bytes of the file `name`.
+
+    Raises `SyntaxRefusal`, or else with everything that can be found together `SweepRefusal`, `SchemaRefusal` or
+    `ReferenceRefusal`, named for the first kind that is there.
+    """
+    raw, lines = texts.parse(text)
+    expansion = survey(raw)
+    look = _Look(expansion)
+    points = [Point("", (), (), expansion.first())] if expansion.problems else list(expansion.points())
+    specs = [spec for point in points if (spec := look.point(point)) is not None]
+    problems = look.problems()
+    if expansion.problems:
+        raise SweepRefusal(_placed((*expansion.problems, *problems), lines))
+    if look.shapes:
+        raise SchemaRefusal(_placed(problems, lines))
+    if problems:
+        raise ReferenceRefusal(_placed(problems, lines))
+    return Loaded(name, tuple(specs), expansion.swept, _whole(specs, expansion.swept), lines)
+
+
+def _whole(points: Sequence[PointSpec], swept: bool) -> str:
+    if not swept:
+        return points[0].digest
+    listing = "\n".join(f"{point.label} {point.digest}" for point in points)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _placed(problems: Iterable[Problem], lines: Lines) -> list[Problem]:
+    found = [replace(problem, line=problem.line or lines.of(problem.path)) for problem in problems]
+    return sorted(found, key=lambda problem: (problem.line or 0, problem.path, problem.message))
+
+
+class _Look:
+    """Looks at every point and remembers which problem was seen at which."""
+
+    def __init__(self, expansion: Expansion) -> None:
+        self._expansion = expansion
+        self._parser = Parser()
+        self._digester = Digester()
+        self._seen: dict[Problem, list[Point]] = {}
+        self._count = 0
+        self.shapes = False
+
+    def point(self, point: Point) -> PointSpec | None:
+        """The point's spec, or None where something is wrong with it."""
+        self._count += 1
+        parsed = self._parser.document(point.value)
+        self.shapes = self.shapes or bool(parsed.problems)
+        problems = list(parsed.problems)
+        if parsed.node is not None:
+            problems += check(parsed.node, parsed.broken)
+        for problem in problems:
+            self._seen.setdefault(problem, []).append(point)
+        if problems or self._expansion.problems or parsed.node is None:
+            return None
+        digest = self._digester.digest(parsed.node)
+        return PointSpec(point.label, point.axes, parsed.node, digest, point.value)
+
+    def problems(self) -> list[Problem]:
+        """Every problem once; one that is not everywhere says at which points it is."""
+        found = [self._told(problem, points) for problem, points in islice(self._seen.items(), SHOWN)]
+        if len(self._seen) > SHOWN:
+            found.append(Problem("", f"and {len(self._seen) - SHOWN} more problems at other points of the sweep"))
+        return found
+
+    def _told(self, problem: Problem, points: Sequence[Point]) -> Problem:
+        if len(points) == self._count:
+            return problem
+        first = points[0].label
+        some = (
+            f"at the point {first}" if len(points) == 1 else f"at {len(points)} of {self._count} points, first {first}"
+        )
+        return replace(problem, message=f"{problem.message} ({some})")

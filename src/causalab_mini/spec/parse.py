@@ -1,0 +1,321 @@
+"""One point's JSON to nodes, as far as it goes: every shape problem, and all the parts that are well formed.
+
+A part that cannot be had is left out and its path is *broken*: who checks the rest takes it as declared. Parts are
+parsed once by identity, so points that share a part share its node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Generic, Literal, TypeVar, cast
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from causalab_mini.errors import Problem, join, nearest
+from causalab_mini.spec import document as nodes
+from causalab_mini.spec import messages, planned
+from causalab_mini.spec.document import Document, Intervention, Observe
+from causalab_mini.spec.messages import NAME_RULE, describe
+from causalab_mini.spec.planned import Sifted
+from causalab_mini.spec.text import Json, JsonObject
+from causalab_mini.vocabulary.metrics import METRICS, AnyMetric, Metric
+from causalab_mini.vocabulary.node import NAME_PATTERN
+
+T = TypeVar("T")
+
+_NAME = re.compile(NAME_PATTERN)
+
+
+@dataclass(frozen=True)
+class Parsed(Generic[T]):
+    """A part: its node if there is one, its problems, and the paths that are broken; all relative to the part."""
+
+    node: T | None
+    problems: tuple[Problem, ...] = ()
+    broken: frozenset[str] = frozenset()
+
+
+class _Gathered:
+    """Problems and broken paths of the parts of one object, on their way up."""
+
+    def __init__(self, problems: Iterable[Problem] = (), broken: Iterable[str] = ()) -> None:
+        self.problems = list(problems)
+        self.broken = set(broken)
+
+    def take(self, parsed: Parsed[T], *at: str | int) -> T | None:
+        prefix = join(*at)
+        if parsed.problems:
+            self.problems += [problem.within(prefix) for problem in parsed.problems]
+        if parsed.broken:
+            self.broken |= {join(prefix, path) for path in parsed.broken}
+        if parsed.node is None:
+            self.broken.add(prefix)
+        return parsed.node
+
+    def done(self, node: T | None) -> Parsed[T]:
+        return Parsed(node, tuple(self.problems), frozenset(self.broken))
+
+
+@dataclass(frozen=True)
+class _Shape(Generic[T]):
+    """A kind of part: how pydantic reads it, whose fields its keys are, and what of it is not built."""
+
+    name: str
+    adapter: TypeAdapter[T]
+    node: Callable[[JsonObject], type[BaseModel]]
+    sift: Callable[[JsonObject], Sifted] = Sifted
+
+    def keys(self, raw: Json) -> type[BaseModel]:
+        """The node whose fields the keys of `raw` should be."""
+        return self.node(raw) if isinstance(raw, dict) else BaseModel
+
+
+def _node(name: str, node: type[T], sift: Callable[[JsonObject], Sifted] = Sifted) -> _Shape[T]:
+    return _Shape(name, TypeAdapter(node), lambda _: cast(type[BaseModel], node), sift)
+
+
+def _metric_node(raw: JsonObject) -> type[BaseModel]:
+    kind = raw.get("kind")
+    return METRICS.get(kind).node if isinstance(kind, str) and kind in METRICS else Metric
+
+
+_MODEL = _node("model", nodes.Model)
+_HEADER = _node("header", nodes.Header)
+_ROLE = _node("role", nodes.Role)
+_SITE = _node("site", nodes.Site, planned.site)
+_FEATURIZER = _node("featurizer", nodes.Featurizer, planned.featurizer)
+_READ = _node("read", nodes.Read, planned.tap)
+_WRITE = _node("write", nodes.Write, planned.tap)
+_INTERVENED = _node("intervened", nodes.IntervenedModel)
+_SAVE = _node("save", nodes.Save)
+_METRIC: _Shape[Metric] = _Shape("metric", TypeAdapter(AnyMetric), _metric_node, planned.metric)
+_OUTPUT: _Shape[nodes.Output] = _Shape("output", TypeAdapter(nodes.AnyOutput), lambda _: nodes.Output, planned.output)
+_REF: _Shape[str] = _Shape("ref", TypeAdapter(str), lambda _: BaseModel)
+_DECODE: _Shape[int] = _Shape("decode", TypeAdapter(Annotated[int, Field(ge=0, strict=True)]), lambda _: BaseModel)
+_FORMAT = _Shape[str]("format", TypeAdapter(Literal["causalab-mini/1"]), lambda _: BaseModel)
+_KIND = _Shape[str]("kind", TypeAdapter(Literal["observe"]), lambda _: BaseModel)
+_USED_NAME = _Shape[str]("name", TypeAdapter(nodes.Name), lambda _: BaseModel)
+_STAND_IN = nodes.Model(key="?", dtype="fp32")
+
+
+class Parser:
+    """Parses the points of one document."""
+
+    def __init__(self) -> None:
+        self._memo: dict[tuple[str, int], tuple[Json, object]] = {}
+
+    def _once(self, name: str, raw: Json, parse: Callable[[], Parsed[T]]) -> Parsed[T]:
+        if not isinstance(raw, dict | list):
+            return parse()
+        key = (name, id(raw))
+        if key not in self._memo:
+            # The raw part is kept too, or its identity could be taken over by another.
+            self._memo[key] = (raw, parse())
+        return cast(Parsed[T], self._memo[key][1])
+
+    def document(self, raw: JsonObject) -> Parsed[Document]:
+        """A point. Its node is there even with problems, made of the parts that are well formed."""
+        top = _Gathered()
+        raw = _closed(raw, Document, top)
+        model = top.take(self._required(raw, "model", _MODEL), "model")
+        header = top.take(self._part(_HEADER, raw["header"]), "header") if "header" in raw else None
+        if "format" in raw:
+            top.take(self._part(_FORMAT, raw["format"]), "format")
+        if "$schema" in raw:
+            top.take(self._part(_REF, raw["$schema"]), "$schema")
+        node = Document.model_construct(
+            header=header or nodes.Header(),
+            model=model or _STAND_IN,
+            roles=self._named(raw, "roles", top, lambda part: self._part(_ROLE, part), required=True),
+            sites=self._named(raw, "sites", top, lambda part: self._part(_SITE, part), required=True),
+            featurizers=self._named(raw, "featurizers", top, lambda part: self._part(_FEATURIZER, part)),
+            interventions=self._named(raw, "interventions", top, self.intervention),
+            steps=self._named(raw, "steps", top, self._step, required=True),
+        )
+        return top.done(node)
+
+    def intervention(self, raw: Json) -> Parsed[Intervention]:
+        """A declared or an inline intervention."""
+        return self._once("intervention", raw, lambda: self._intervention(raw))
+
+    def _intervention(self, raw: Json) -> Parsed[Intervention]:
+        if not isinstance(raw, dict):
+            return _misfit("an object", raw)
+        here = _Gathered()
+        raw = _sifted(_closed(raw, Intervention, here), planned.intervention, here) or {}
+        decode = here.take(self._part(_DECODE, raw["decode"]), "decode") if "decode" in raw else 0
+        node = Intervention(
+            reads=self._named(raw, "reads", here, lambda part: self._part(_READ, part), required=True),
+            writes=self._named(raw, "writes", here, lambda part: self._part(_WRITE, part)),
+            models=self._named(raw, "models", here, lambda part: self._part(_INTERVENED, part)),
+            # The union's members are what `_METRIC` yields; its adapter cannot say so.
+            metrics=cast(
+                "dict[str, AnyMetric]", self._named(raw, "metrics", here, lambda part: self._part(_METRIC, part))
+            ),
+            decode=decode or 0,
+        )
+        return here.done(node)
+
+    def _step(self, raw: Json) -> Parsed[Observe]:
+        return self._once("step", raw, lambda: self._observe(raw))
+
+    def _observe(self, raw: Json) -> Parsed[Observe]:
+        if not isinstance(raw, dict):
+            return _misfit("an object", raw)
+        here = _Gathered()
+        raw = _sifted(raw, planned.step, here)
+        if raw is None:
+            return here.done(None)
+        raw = _aliased(raw, here)
+        raw = _closed(raw, Observe, here)
+        here.take(self._required(raw, "kind", _KIND), "kind")
+        node = Observe(
+            kind="observe",
+            rows=self._named(raw, "rows", here, lambda part: self._part(_REF, part), required=True),
+            interventions=self._used(raw.get("interventions"), here),
+            outputs=self._named(raw, "outputs", here, lambda part: self._part(_OUTPUT, part)),
+            saves=self._saves(raw.get("saves", []), here),
+        )
+        return here.done(node)
+
+    def _used(self, raw: Json, here: _Gathered) -> nodes.Used | tuple[nodes.Used, ...] | None:
+        if raw is None:
+            return None
+        if isinstance(raw, list):
+            found = [here.take(self._use(item), "interventions", i) for i, item in enumerate(raw)]
+            # Whatever stands in for a broken one keeps the others' places; its own path is broken.
+            return tuple("_" if item is None else item for item in found)
+        return here.take(self._use(raw), "interventions")
+
+    def _use(self, raw: Json) -> Parsed[nodes.Used]:
+        if isinstance(raw, dict):
+            return cast(Parsed[nodes.Used], self.intervention(raw))
+        if isinstance(raw, str):
+            return cast(Parsed[nodes.Used], self._part(_USED_NAME, raw))
+        return _misfit("an intervention's name, an intervention, or a list of them", raw)
+
+    def _saves(self, raw: Json, here: _Gathered) -> tuple[nodes.Save, ...]:
+        if not isinstance(raw, list):
+            here.take(_misfit("a list", raw), "saves")
+            return ()
+        found = [here.take(self._part(_SAVE, item), "saves", i) for i, item in enumerate(raw)]
+        return tuple(save or nodes.Save(value="_", file_path="_") for save in found)
+
+    def _required(self, raw: JsonObject, key: str, shape: _Shape[T]) -> Parsed[T]:
+        if key in raw:
+            return self._part(shape, raw[key])
+        return Parsed(None, (messages.missing_key("", key, raw),), frozenset())
+
+    def _part(self, shape: _Shape[T], raw: Json) -> Parsed[T]:
+        return self._once(shape.name, raw, lambda: _fit(shape, raw))
+
+    def _named(
+        self,
+        raw: JsonObject,
+        key: str,
+        here: _Gathered,
+        parse: Callable[[Json], Parsed[T]],
+        required: bool = False,
+    ) -> dict[str, T]:
+        """The parts under `key`, by name; those that are not well formed are left out and broken."""
+        if key not in raw:
+            if required:
+                here.problems.append(messages.missing_key(key, key, raw))
+                here.broken.add(key)
+            return {}
+        return here.take(self._once(key, raw[key], lambda: _section(raw[key], parse)), key) or {}
+
+
+def _section(raw: Json, parse: Callable[[Json], Parsed[T]]) -> Parsed[dict[str, T]]:
+    if not isinstance(raw, dict):
+        return _misfit("an object of names", raw)
+    here = _Gathered()
+    found: dict[str, T] = {}
+    for name, part in raw.items():
+        node = here.take(parse(part), name)
+        if not _NAME.fullmatch(name):
+            here.problems.append(Problem(name, f"{describe(name)} is not a name", NAME_RULE))
+            here.broken.add(name)
+        elif node is not None:
+            found[name] = node
+    return here.done(found)
+
+
+def _misfit(needed: str, raw: Json) -> Parsed[T]:
+    return Parsed(None, (Problem("", f"{needed} is needed, and {describe(raw)} was found"),))
+
+
+def _closed(raw: JsonObject, node: type[BaseModel], here: _Gathered) -> JsonObject:
+    """`raw` with keys of `node` only: a misspelt one is reported, and read as what it was meant to be."""
+    known = messages.fields(node, ())
+    for key in [key for key in raw if key not in known]:
+        here.problems.append(messages.unknown_key(key, key, known))
+        raw = _mended(raw, key, known)
+    return raw
+
+
+def _mended(raw: Mapping[str, Json], key: str, known: Iterable[str]) -> JsonObject:
+    meant = nearest(key, [name for name in known if name not in raw])
+    renamed = {meant if name == key and meant else name: item for name, item in raw.items()}
+    return {name: item for name, item in renamed.items() if name != key}
+
+
+def _aliased(raw: JsonObject, here: _Gathered) -> JsonObject:
+    """A step with `intervention`, its other name, spelt `interventions`."""
+    if "intervention" not in raw:
+        return raw
+    if "interventions" in raw:
+        here.problems.append(
+            Problem("intervention", "'intervention' and 'interventions' are one key, and both stand here", "keep one")
+        )
+        return {key: value for key, value in raw.items() if key != "intervention"}
+    return {"interventions" if key == "intervention" else key: value for key, value in raw.items()}
+
+
+def _sifted(raw: JsonObject, sift: Callable[[JsonObject], Sifted], here: _Gathered) -> JsonObject | None:
+    sifted = sift(raw)
+    here.problems += sifted.problems
+    here.broken |= set(sifted.broken)
+    return sifted.rest
+
+
+def _fit(shape: _Shape[T], raw: Json) -> Parsed[T]:
+    """Validate one part. A misspelt key is reported and read as what it was meant to be, or left out."""
+    here = _Gathered()
+    if isinstance(raw, dict):
+        rest = _sifted(raw, shape.sift, here)
+        if rest is None:
+            return here.done(None)
+        raw = rest
+    errors = _errors(shape, raw)
+    unknown = [error for error in errors if error["type"] == "extra_forbidden"]
+    if unknown:
+        here.problems += messages.problems(unknown, raw, shape.keys(raw))
+        for loc in [messages.located(error, raw) for error in unknown]:
+            raw = _mended_at(raw, loc, messages.fields(shape.keys(raw), loc[:-1]))
+        errors = _errors(shape, raw)
+    if errors:
+        here.problems += messages.problems(errors, raw, shape.keys(raw))
+        return here.done(None)
+    return here.done(shape.adapter.validate_python(raw))
+
+
+def _errors(shape: _Shape[T], raw: Json) -> list[ErrorDetails]:
+    try:
+        shape.adapter.validate_python(raw)
+    except ValidationError as error:
+        return error.errors(include_url=False)
+    return []
+
+
+def _mended_at(raw: Json, loc: messages.Loc, known: Iterable[str]) -> Json:
+    if isinstance(raw, list):
+        return [_mended_at(item, loc[1:], known) if i == loc[0] else item for i, item in enumerate(raw)]
+    if not isinstance(raw, dict):
+        return raw
+    if len(loc) == 1:
+        return _mended(raw, str(loc[0]), known)
+    return {name: _mended_at(item, loc[1:], known) if name == loc[0] else item for name, item in raw.items()}

@@ -1,0 +1,128 @@
+"""Parts of the language that are not built yet, refused by name where they stand.
+
+Works on plain JSON, before shapes are checked. Each rule hands back the part without what is missing, so that the
+rest of it is still looked at, or nothing where nothing is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from causalab_mini.errors import Problem, join
+from causalab_mini.spec.text import Json, JsonObject
+from causalab_mini.vocabulary.featurizers import PLANNED as FEATURIZERS
+from causalab_mini.vocabulary.metrics import PLANNED as METRICS
+
+STEPS = ("fit", "weights")
+COMPONENTS = (
+    "attention_input_norm",
+    "attention_query",
+    "attention_key",
+    "attention_value",
+    "attention_scores",
+    "attention_probs",
+    "attention_z",
+    "attention_premix",
+    "block_mid",
+    "mlp_input_norm",
+    "mlp_input",
+    "mlp_activation",
+    "mlp_neuron_output",
+    "next_token_probs",
+    "router_logits",
+    "expert_weights",
+    "expert_indices",
+    "linear_attention_query",
+    "linear_attention_key",
+    "linear_attention_value",
+    "linear_attention_z",
+    "linear_attention_decay",
+    "linear_attention_beta",
+    "linear_attention_output",
+    "linear_attention_state",
+    "linear_attention_state_in",
+)
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """A part without what is not built: None where nothing is left of it. `broken` are keys whose value is lost."""
+
+    rest: JsonObject | None
+    problems: tuple[Problem, ...] = ()
+    broken: tuple[str, ...] = ()
+
+
+def unbuilt(path: str, what: str, hint: str | None = None) -> Problem:
+    """The one message of every part that is not built."""
+    return Problem(path, f"{what} is not implemented yet", hint)
+
+
+def step(raw: JsonObject) -> Sifted:
+    """`fit` and `weights` steps."""
+    kind = raw.get("kind")
+    if isinstance(kind, str) and kind in STEPS:
+        return Sifted(None, (unbuilt("kind", f"the step kind '{kind}'", "the kind there is: observe"),))
+    return Sifted(raw)
+
+
+def output(raw: JsonObject) -> Sifted:
+    """`reduce: pca`."""
+    if raw.get("reduce") != "pca":
+        return Sifted(raw)
+    rest: JsonObject = {key: value for key, value in raw.items() if key not in ("reduce", "k")}
+    return Sifted(rest, (unbuilt("reduce", "the reduction 'pca'", "the reductions there are: none, mean"),))
+
+
+def featurizer(raw: JsonObject) -> Sifted:
+    """All kinds but `identity`."""
+    kind = raw.get("kind")
+    if isinstance(kind, str) and kind in FEATURIZERS:
+        return Sifted(None, (unbuilt("kind", f"the featurizer kind '{kind}'", "the kind there is: identity"),))
+    return Sifted(raw)
+
+
+def metric(raw: JsonObject) -> Sifted:
+    """`continuation_logprob`."""
+    kind = raw.get("kind")
+    if isinstance(kind, str) and kind in METRICS:
+        return Sifted(None, (unbuilt("kind", f"the metric kind '{kind}'"),))
+    return Sifted(raw)
+
+
+def site(raw: JsonObject) -> Sifted:
+    """Stacked layers, and components that have no module yet."""
+    problems: list[Problem] = []
+    layers, component = raw.get("layers"), raw.get("component")
+    if layers == "all" or (isinstance(layers, list) and len(layers) > 1 and _whole(layers)):
+        problems.append(unbuilt("layers", "a site of several layers", 'name one layer, or sweep: {"sweep": [0, 1]}'))
+    if isinstance(component, str) and component in COMPONENTS:
+        problems.append(unbuilt("component", f"the component '{component}'"))
+    return Sifted(None if problems else raw, tuple(problems))
+
+
+def _whole(values: list[Json]) -> bool:
+    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+
+
+def tap(raw: JsonObject) -> Sifted:
+    """`token: input` in the position of a read or write."""
+    pos = raw.get("pos")
+    if isinstance(pos, dict) and pos.get("token") == "input" and pos.get("frame") == "generated":
+        hint = "a generated token is read where it is predicted: leave 'token' out"
+        rest: JsonObject = {**raw, "pos": {key: value for key, value in pos.items() if key != "token"}}
+        return Sifted(rest, (unbuilt(join("pos", "token"), "token: input", hint),))
+    return Sifted(raw)
+
+
+def intervention(raw: JsonObject) -> Sifted:
+    """`decode` as an object."""
+    decode = raw.get("decode")
+    if not isinstance(decode, dict):
+        return Sifted(raw)
+    problem = unbuilt("decode", "decode as an object", 'write the number of steps: "decode": 3')
+    rest: JsonObject = {key: value for key, value in raw.items() if key != "decode"}
+    steps = decode.get("steps")
+    if isinstance(steps, int):
+        return Sifted({**rest, "decode": steps}, (problem,))
+    return Sifted(rest, (problem,), ("decode",))
