@@ -29,8 +29,19 @@ def arguments(inputs: Inputs) -> dict[str, object]:
         "position_ids": inputs.positions,
         "cache": inputs.cache,
         "use_cache": inputs.cache is not None,
-        "logits_to_keep": inputs.head,
+        "logits_to_keep": _head(inputs),
     }
+
+
+def _head(inputs: Inputs) -> int | Tensor:
+    """Which columns the head computes, in the model's words.
+
+    A run of last columns goes by its length: that is a view, as under `generate`, and picking the same columns by index
+    is a copy whose products differ in the last bit.
+    """
+    width, columns = inputs.ids.shape[1], inputs.head.tolist()
+    last = bool(columns) and columns == list(range(width - len(columns), width))
+    return len(columns) if last else inputs.head
 
 
 def stop(visit: Visit, value: Value, kept: dict[str, Tensor]) -> Value | None:
