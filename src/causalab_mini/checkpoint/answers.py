@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from causalab_mini.checkpoint.tokenizer import Tokenizer
+from causalab_mini.vocabulary.metrics import TokenForm
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class AnswerProblem:
     tokens: tuple[int, ...] = ()
 
 
-def answer(tokenizer: Tokenizer, vocab: int, value: str | int, form: str, prompt: str) -> int | AnswerProblem:
+def answer(tokenizer: Tokenizer, vocab: int, value: str | int, form: TokenForm, prompt: str) -> int | AnswerProblem:
     """The id of the answer `value` after `prompt`, or what stands in the way.
 
     `form` is `space_prefixed`, `bare`, `in_context` or `id`; only `in_context` looks at the prompt.

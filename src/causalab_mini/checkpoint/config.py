@@ -13,7 +13,7 @@ from causalab_mini.checkpoint import files
 from causalab_mini.checkpoint.files import Json
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
 
-FAMILIES = ("llama", "qwen3", "gpt2", "gpt_neox")
+FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox")
 """Model types whose places can be read and written."""
 
 DEPTH = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")

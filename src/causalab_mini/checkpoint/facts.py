@@ -19,6 +19,7 @@ from causalab_mini.checkpoint.text import Text
 from causalab_mini.checkpoint.tokenizer import Tokenizer
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
 from causalab_mini.vocabulary.components import COMPONENTS, Component, Width
+from causalab_mini.vocabulary.metrics import TokenForm
 
 Source = Literal["bundled", "folder", "hub", "weights"]
 
@@ -136,16 +137,16 @@ class Checkpoint:
         """The text of one token, its leading space kept."""
         return self.tokenizer.token_text(token)
 
-    def answer(self, value: str | int, form: str, prompt: str) -> int | AnswerProblem:
+    def answer(self, value: str | int, form: TokenForm, prompt: str) -> int | AnswerProblem:
         """The id of an answer cell's `value`, or why it is not one token."""
         return answers.answer(self.tokenizer, self.vocab, value, form, prompt)
 
     def weights(self) -> tuple[Path, ...]:
-        """The safetensors files. `ModelUnavailable` when there are none."""
-        names = files.weight_files(self.folder)
-        if not names:
-            raise ModelUnavailable(f"{self.folder} has no weights: no safetensors file")
-        return tuple(self.folder / name for name in names)
+        """The safetensors files. `ModelUnavailable` when one is missing."""
+        missing = files.missing_weights(self.folder)
+        if missing:
+            raise ModelUnavailable(f"{self.folder} lacks its weights: no {' and no '.join(missing[:3])}")
+        return tuple(self.folder / name for name in files.weight_files(self.folder))
 
     @cached_property
     def file_digests(self) -> tuple[tuple[str, str], ...]:

@@ -25,7 +25,8 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 LIGHT = (CONFIG, GENERATION_CONFIG, "tokenizer*", SPECIAL_TOKENS, "added_tokens.json", "chat_template*")
 """Patterns of everything but the weights."""
 
-HEAVY = (SAFETENSORS, "*.safetensors.index.json")
+SHARDS = "model.safetensors.index.json"
+HEAVY = (SAFETENSORS, SHARDS)
 """Patterns of the weights."""
 
 _BLOCK = 1 << 20
@@ -52,6 +53,16 @@ def read_optional(path: Path) -> dict[str, Json]:
 def weight_files(folder: Path) -> tuple[str, ...]:
     """Names of the safetensors files, sorted."""
     return tuple(sorted(path.name for path in folder.glob(SAFETENSORS) if path.is_file()))
+
+
+def missing_weights(folder: Path) -> tuple[str, ...]:
+    """Names of the safetensors files that should be there and are not, sorted: shards, or the one file."""
+    index = folder / SHARDS
+    if not index.is_file():
+        return () if weight_files(folder) else ("model.safetensors",)
+    shards = read_object(index).get("weight_map")
+    names = {name for name in shards.values() if isinstance(name, str)} if isinstance(shards, dict) else set[str]()
+    return tuple(sorted(name for name in names if not (folder / name).is_file()))
 
 
 def pickle_files(folder: Path) -> tuple[str, ...]:

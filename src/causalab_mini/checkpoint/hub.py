@@ -58,6 +58,8 @@ def cached(key: str, revision: str) -> Snapshot | None:
         if not reference.is_file():
             return None
         commit = reference.read_text("utf-8").strip()
+    if not commit.isalnum():
+        return None
     folder = repository / "snapshots" / commit
     return Snapshot(folder, commit) if (folder / files.CONFIG).is_file() else None
 
@@ -65,7 +67,7 @@ def cached(key: str, revision: str) -> Snapshot | None:
 def snapshot(key: str, revision: str, need_weights: bool) -> Snapshot:
     """The snapshot of `key` at `revision`, downloaded if it has to be. `ModelUnavailable` says why there is none."""
     found = cached(key, revision)
-    if found is not None and not (need_weights and not files.weight_files(found.folder)):
+    if found is not None and not (need_weights and files.missing_weights(found.folder)):
         return found
     if offline():
         missing = "its weights are" if found is not None else "it is"
@@ -89,7 +91,14 @@ def _download(key: str, revision: str, need_weights: bool) -> Snapshot:
         raise ModelUnavailable(f"'{key}' has no revision '{revision}'") from error
     except errors.RepositoryNotFoundError as error:
         raise ModelUnavailable(f"no such folder, and no such checkpoint on the hub: '{key}'") from error
-    except (errors.HfHubHTTPError, errors.LocalEntryNotFoundError, httpx.HTTPError, OSError) as error:
+    except (
+        errors.HfHubHTTPError,
+        errors.HFValidationError,
+        errors.RevisionResolutionError,
+        errors.XetDownloadError,
+        httpx.HTTPError,
+        OSError,
+    ) as error:
         raise ModelUnavailable(f"'{key}' is not in the hub cache and cannot be downloaded: {error}") from error
     if not (folder / files.CONFIG).is_file():
         raise ModelUnavailable(f"'{key}' ({revision}) has no {files.CONFIG}")
