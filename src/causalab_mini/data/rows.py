@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from causalab_mini.data.fields import ABSENT, Cell, FieldPath, reach
 from causalab_mini.data.tables import Table, numbered
-from causalab_mini.errors import DataRefusal, Problem, nearest
+from causalab_mini.errors import DataRefusal, Problem, suggest
 from causalab_mini.vocabulary.reasons import Reason
 
 EXAMPLE_ID = "example_id"
@@ -85,17 +85,11 @@ def answers(table: Table, column: FieldPath) -> tuple[str | int | Reason, ...]:
     return tuple(cell if _is_answer(cell) else Reason.EMPTY_CELL for cell in cells)
 
 
-def misspelled(table: Table, path: str, known: Sequence[str], found: str) -> DataRefusal:
-    """The refusal of a column that no row has, with the nearest and the list."""
-    close = nearest(path, known)
-    meant = f"did you mean '{close}'? " if close else ""
-    return _refusal(f"no row of '{table.ref}' has {found}", f"{meant}the columns are: {', '.join(known)}")
-
-
 def _cells(table: Table, field: FieldPath) -> list[Cell]:
     cells = [field.get(row) for row in table.rows]
     if all(cell is ABSENT for cell in cells):
-        raise misspelled(table, str(field), _alternatives(table, field), f"a column '{field}'")
+        hint = suggest(str(field), _alternatives(table, field), "columns")
+        raise _refusal(f"no row of '{table.ref}' has a column '{field}'", hint)
     return cells
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from causalab_mini.data import refs, strict
 from causalab_mini.data.strict import Json
-from causalab_mini.errors import DataRefusal, Problem, nearest
+from causalab_mini.errors import DataRefusal, Problem, suggest
 
 Row: TypeAlias = Mapping[str, Json]
 
@@ -93,9 +93,7 @@ def _split(table: str, rows: tuple[Row, ...], split: str) -> tuple[Row, ...]:
     known = splits_of(rows)
     if not known:
         raise _refusal(f"'{table}' has no split '{split}': no row has a column '{SPLIT}'", "leave '#…' out")
-    close = nearest(split, known)
-    meant = f"did you mean '{close}'? " if close else ""
-    raise _refusal(f"no row of '{table}' is in the split '{split}'", f"{meant}the splits are: {', '.join(known)}")
+    raise _refusal(f"no row of '{table}' is in the split '{split}'", suggest(split, known, "splits"))
 
 
 def _kind(value: Json) -> str:

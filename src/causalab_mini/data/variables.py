@@ -7,9 +7,8 @@ path, then as a top-level column.
 from __future__ import annotations
 
 from causalab_mini.data.fields import ABSENT, Cell, FieldPath, reach
-from causalab_mini.data.rows import misspelled
 from causalab_mini.data.tables import Table, numbered
-from causalab_mini.errors import DataRefusal, Problem
+from causalab_mini.errors import DataRefusal, Problem, suggest
 
 
 def lookup(table: Table, field: FieldPath, variable: str) -> tuple[str | None, ...]:
@@ -23,8 +22,9 @@ def lookup(table: Table, field: FieldPath, variable: str) -> tuple[str | None, .
         beside = reach(row, (*sibling.parts, variable))
         cells.append(row.get(variable, ABSENT) if beside is ABSENT else beside)
     if all(cell is ABSENT for cell in cells):
-        found = f"a variable '{variable}': not in '{sibling}', and not as a column '{variable}'"
-        raise misspelled(table, variable, _known(table, sibling), found)
+        places = f"not in '{sibling}', and not as a column '{variable}'"
+        message = f"no row of '{table.ref}' has a variable '{variable}': {places}"
+        raise DataRefusal(Problem("", message, suggest(variable, _known(table, sibling), "variables and columns")))
     strange = [number for number, cell in enumerate(cells) if _text(cell) is None]
     if strange:
         message = f"'{table.ref}': the variable '{variable}' is not a text in {numbered(strange)}"
