@@ -1,0 +1,82 @@
+"""How a run shows on stderr: a bar on a terminal, a line a point when piped, and the summary as a table."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from causalab_mini.cli.voice import Voice
+from causalab_mini.results.layout import SUMMARY_CSV
+from causalab_mini.results.summary import SummaryLine
+
+SHOWN = 100
+
+Report = Callable[[str, str], None]
+"""Called for every finished point with its label and what became of it."""
+
+
+@contextmanager
+def progress(voice: Voice, points: int) -> Generator[Report]:
+    """What to call for every point of a run of so many."""
+    if sys.stderr.isatty():
+        with _bar(points) as report:
+            yield report
+        return
+    began, seen = time.perf_counter(), 0
+
+    def line(label: str, fate: str) -> None:
+        nonlocal seen
+        seen += 1
+        seconds = time.perf_counter() - began
+        voice.tell(f"{label or 'the document'}: {fate} ({seen}/{points}, {seconds:.1f} s)")
+
+    yield line
+
+
+@contextmanager
+def _bar(points: int) -> Generator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("points", total=points)
+
+        def step(label: str, fate: str) -> None:
+            shown.update(task, advance=1, description=label or "points")
+
+        yield step
+
+
+def summary_table(lines: Sequence[SummaryLine], out: Path) -> str:
+    """Point, metric, mean and how many rows were scored, in columns; a long one is cut and says where the rest is."""
+    steps = len({line.observe for line in lines}) > 1
+    swept = any(line.point for line in lines)
+    header = [*(["point"] if swept else []), *(["step"] if steps else []), "metric", "mean", "n scored / n rows"]
+    rows = [
+        [
+            *([line.point] if swept else []),
+            *([line.observe] if steps else []),
+            line.metric,
+            "-" if line.mean is None else f"{line.mean:.4f}" if abs(line.mean) < 1e4 else f"{line.mean:.4g}",
+            f"{line.n_scored} / {line.n_rows}",
+        ]
+        for line in lines[:SHOWN]
+    ]
+    if not lines:
+        return "no metrics"
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    numbers = len(header) - 2
+    shown = [header, ["-" * width for width in widths], *rows]
+    text = "\n".join(
+        "  ".join(
+            cell.rjust(width) if column >= numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in shown
+    )
+    rest = len(lines) - SHOWN
+    return text + (f"\n… and {rest} more lines in {out / SUMMARY_CSV}" if rest > 0 else "")

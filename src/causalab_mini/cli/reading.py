@@ -1,0 +1,79 @@
+"""Getting a document and what it stands on: its points, its model, its plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from causalab_mini.cli.voice import Voice
+from causalab_mini.errors import Problem, Refusal, at, suggest
+from causalab_mini.spec.load import Loaded, load
+
+if TYPE_CHECKING:
+    from causalab_mini.checkpoint.facts import Checkpoint
+    from causalab_mini.plan.nodes import Experiment
+    from causalab_mini.spec.document import Model
+
+
+@dataclass(frozen=True)
+class Source:
+    """A document as it was given, and loaded."""
+
+    path: Path
+    text: bytes
+    loaded: Loaded
+
+    @property
+    def model(self) -> Model:
+        """The document's model, the same at every point."""
+        return self.loaded.points[0].document.model
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A document with its checkpoint and its plan."""
+
+    source: Source
+    checkpoint: Checkpoint
+    experiment: Experiment
+
+
+def load_document(path: Path, voice: Voice) -> Source:
+    """The document at `path`, which the voice's problems point into from now on."""
+    text = read_document(path)
+    voice.document = path
+    return Source(path, text, load(text, path.name))
+
+
+def compile_document(
+    path: Path, voice: Voice, data_root: Path, weights: Path | None, *, need_weights: bool = False
+) -> Compiled:
+    """The document at `path` with its rows and its model's tokenizer and config. No torch."""
+    from causalab_mini.checkpoint.resolve import resolve
+    from causalab_mini.plan.compile import compile_experiment
+
+    source = load_document(path, voice)
+    model = source.model
+    try:
+        with at("model", "key"):
+            checkpoint = resolve(model.key, model.revision, weights=weights, document=path, need_weights=need_weights)
+        experiment = compile_experiment(source.loaded, checkpoint, data_root)
+    except Refusal as refusal:
+        raise source.loaded.placed(refusal) from refusal
+    return Compiled(source, checkpoint, experiment)
+
+
+def read_document(path: Path) -> bytes:
+    """The bytes of the document at `path`. `Refusal` where there are none to be had."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        folder = path.parent
+        others = [other.name for other in folder.glob("*.json")] if folder.is_dir() else []
+        hint = suggest(path.name, others, f"documents in {folder}") if others else None
+        raise Refusal(Problem("", f"there is no document {path}", hint)) from None
+    except IsADirectoryError:
+        raise Refusal(Problem("", f"{path} is a directory, not a document", "name a .json file")) from None
+    except OSError as error:
+        raise Refusal(Problem("", f"{path} cannot be read: {error.strerror}")) from error

@@ -1,0 +1,124 @@
+"""One run from a compiled document to the files of its directory: load, run, write each point as it is done."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.cli.progress import Report
+from causalab_mini.cli.reading import Compiled
+from causalab_mini.plan.nodes import Experiment
+from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, conditions, run_record
+from causalab_mini.results.store import Store
+from causalab_mini.results.summary import SummaryLine
+from causalab_mini.schedule.cost import cost
+from causalab_mini.schedule.lower import lower
+from causalab_mini.schedule.passes.window import window_rows
+
+DEFAULT_ATTENTION = "sdpa"
+"""What a document that leaves `attn_implementation` open gets; every family here has it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line says about a run: never part of the experiment."""
+
+    engine: str
+    device_map: str | None
+    batch_size: int | None
+    force: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run did: the paths it wrote, points run and kept, the summary of all points."""
+
+    written: tuple[Path, ...]
+    run: int
+    kept: int
+    summary: tuple[SummaryLine, ...]
+
+
+def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -> Done:
+    """Run what is not complete in `out` and bring its files up to date."""
+    from causalab_mini.engine.modules import best_device
+
+    experiment, checkpoint, asked = compiled.experiment, compiled.checkpoint, compiled.source.model
+    model = model_record(checkpoint)
+    machinery = Machinery(
+        engine=settings.engine,
+        device=settings.device_map or best_device().type,
+        dtype=asked.dtype,
+        attn_implementation=asked.attn_implementation or DEFAULT_ATTENTION,
+        batch_size=settings.batch_size,
+    )
+    terms = conditions(experiment, model, machinery)
+    written: list[Path] = []
+    with Store(out, experiment, compiled.source.text, terms, force=settings.force) as store:
+        kept = store.kept
+        for label in (point.label for point in experiment.points if point.label in kept):
+            report(label, "kept")
+        if len(kept) < len(experiment.points):
+            written += _run(compiled, machinery, store, report)
+        schedule = schedule_record(experiment, checkpoint.depth, settings.batch_size)
+        record = run_record(experiment, model, machinery, schedule, checkpoint.eos_ids, store.completions(), len(kept))
+        written += store.finish(record)
+        summary = tuple(store.summary())
+    return Done(tuple(written), len(experiment.points) - len(kept), len(kept), summary)
+
+
+def _run(compiled: Compiled, machinery: Machinery, store: Store, report: Report) -> list[Path]:
+    from causalab_mini.engine.hooks import Hooks
+    from causalab_mini.engine.modules import load
+    from causalab_mini.run.runner import Run
+
+    network = load(compiled.checkpoint.folder, machinery.dtype, machinery.attn_implementation, machinery.device)
+    if machinery.engine == "hooks":
+        engine = Hooks(network)
+    else:
+        from causalab_mini.engine.traced import Traced
+
+        engine = Traced(network)
+    run = Run(compiled.experiment, compiled.checkpoint, network, engine, machinery.batch_size)
+    written: list[Path] = []
+    began = time.perf_counter()
+    for result in run.results(store.kept):
+        seconds = time.perf_counter() - began
+        written += store.write(result.point, result.observed, seconds, peak_bytes())
+        report(result.point.label, "done")
+        began = time.perf_counter()
+    return written
+
+
+def model_record(checkpoint: Checkpoint) -> ModelRecord:
+    """The checkpoint as provenance names it: a folder by the digest of its files, never by its path."""
+    digest = checkpoint.digest()
+    key = f"folder:{digest}" if checkpoint.source == "folder" else checkpoint.key
+    return ModelRecord(key, checkpoint.revision, checkpoint.resolved or digest, dict(checkpoint.file_digests))
+
+
+def schedule_record(experiment: Experiment, depth: int, batch_size: int | None) -> ScheduleRecord:
+    """What running every point takes, as it is run and as one forward for each of the plan's."""
+    naive = lower((point.label, point.plan) for point in experiment.points)
+    windowed = window_rows(naive, batch_size)
+    run, plain = cost(windowed, depth), cost(naive, depth)
+    changed = windowed != naive
+    return ScheduleRecord(
+        mode="naive",
+        promise="last bit" if changed else "exact",
+        passes=("window rows",) if changed else (),
+        calls=run.calls,
+        token_layers=run.token_layers,
+        naive_calls=plain.calls,
+        naive_token_layers=plain.token_layers,
+    )
+
+
+def peak_bytes() -> int:
+    """The most memory this process has held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

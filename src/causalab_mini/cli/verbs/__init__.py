@@ -1,0 +1,1 @@
+"""One verb a file: read, ask the rooms below, say."""

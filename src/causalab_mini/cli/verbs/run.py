@@ -1,0 +1,86 @@
+"""run: do what a document says, and keep what it asks for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from causalab_mini.cli.options import DEFAULT_DATA_ROOT, AsJson, DataRoot, Debug, DocumentPath, Weights, voice_of
+from causalab_mini.cli.reading import compile_document
+from causalab_mini.errors import OutputRefusal, Problem
+
+EXAMPLES = (
+    "causalab-mini run documents/v2/generate_probe.json --out out/gen",
+    "causalab-mini run documents/real/weekdays_patching.json --out out/real --weights ~/models/smollm2",
+    "causalab-mini run documents/v2/layer_position.json --out out/grid --batch-size 8 --engine hooks",
+)
+
+
+class EngineName(StrEnum):
+    """What runs a call."""
+
+    TRACED = "traced"
+    HOOKS = "hooks"
+
+
+class DeviceMap(StrEnum):
+    """Where the weights sit."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    MPS = "mps"
+    AUTO = "auto"
+
+
+def run(
+    context: typer.Context,
+    document: DocumentPath,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where the results go. Required.", show_default=False)
+    ] = None,
+    data_root: DataRoot = DEFAULT_DATA_ROOT,
+    device_map: Annotated[
+        DeviceMap | None, typer.Option("--device-map", help="Where the weights sit; the best there is if not said.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, metavar="N", help="At most N rows in one forward.")
+    ] = None,
+    engine: Annotated[EngineName, typer.Option("--engine", help="What runs the forwards.")] = EngineName.TRACED,
+    weights: Weights = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what another run left in DIR.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Run a document and write its results into a directory.
+
+    Points that are complete there under the same document, data, model, code and settings are kept, so saying it
+    again goes on where it stopped. At the end: the paths written, and the summary.
+    """
+    voice = voice_of(context)
+    if out is None:
+        raise OutputRefusal(Problem("", "run needs a directory for its results", f"say --out out/{document.stem}"))
+    compiled = compile_document(document, voice, data_root, weights, need_weights=True)
+    voice.warn(compiled.experiment.warnings)
+
+    from causalab_mini.cli.progress import progress, summary_table
+    from causalab_mini.cli.session import Settings, perform
+
+    settings = Settings(engine.value, None if device_map is None else device_map.value, batch_size, force)
+    with progress(voice, len(compiled.experiment.points)) as report:
+        done = perform(compiled, out, settings, report)
+    text = "\n".join(str(path) for path in done.written)
+    voice.answer(
+        text,
+        {
+            "ok": True,
+            "digest": compiled.experiment.digest,
+            "out": str(out),
+            "points": {"run": done.run, "kept": done.kept},
+            "files": [str(path) for path in done.written],
+            "summary": [line.cells() for line in done.summary],
+        },
+    )
+    voice.tell(summary_table(done.summary, out))

@@ -1,0 +1,101 @@
+"""How the command speaks: answers on stdout, everything else on stderr; with --json one JSON value on stdout.
+
+error: a write in the continuation frame is at a step the decode has reached — …
+  at  interventions.steer.writes.push.pos   (generate_steer.json:41)
+  hint: …
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from causalab_mini.errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_REFUSED,
+    CausalabError,
+    Problem,
+    Refusal,
+)
+
+
+@dataclass
+class Voice:
+    """What is said in one run of the command. `document` is the file that problems point into, once it is known.
+
+    `out` is where answers go, whatever becomes of stdout meanwhile: nothing a library prints gets between.
+    """
+
+    as_json: bool = False
+    debug: bool = False
+    document: Path | None = None
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+
+    def answer(self, text: str, value: object) -> None:
+        """The verb's answer: `text` for people, `value` (strict JSON) with --json."""
+        self._write(
+            sys.stdout, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) if self.as_json else text
+        )
+
+    def tell(self, text: str) -> None:
+        """Something beside the answer: progress, tables for people, warnings."""
+        self._write(sys.stderr, text)
+
+    def warn(self, warnings: Sequence[str]) -> None:
+        """Things worth knowing that stop nothing."""
+        for warning in warnings:
+            self.tell(f"warning: {warning}")
+
+    def failed(self, error: BaseException) -> int:
+        """Say what stopped the verb; the exit code it leaves with."""
+        if self.debug:
+            self.tell("".join(traceback.format_exception(error)).rstrip())
+        if isinstance(error, KeyboardInterrupt):
+            return self._stopped((Problem("", "interrupted"),), EXIT_INTERRUPTED)
+        if isinstance(error, Refusal):
+            return self._stopped(error.problems, error.exit_code)
+        if isinstance(error, CausalabError):
+            return self._stopped((Problem("", str(error)),), error.exit_code)
+        found = f"{type(error).__name__}: {error}"
+        hint = "this is a fault of the program; --debug shows where"
+        return self._stopped((Problem("", found, None if self.debug else hint),), EXIT_FAILED)
+
+    def misused(self, message: str, usage: str | None) -> int:
+        """Say that the command line is wrong; the exit code."""
+        return self._stopped((Problem("", message, usage),), EXIT_REFUSED)
+
+    def _stopped(self, problems: Sequence[Problem], code: int) -> int:
+        if self.as_json:
+            found = [{"path": p.path, "line": p.line, "message": p.message, "hint": p.hint} for p in problems]
+            self.answer("", {"ok": False, "problems": found})
+        else:
+            self.tell("\n".join(self.block(problem) for problem in problems))
+        return code
+
+    def block(self, problem: Problem) -> str:
+        """One problem as people read it."""
+        lines = [f"error: {problem.message}"]
+        name = None if self.document is None else self.document.name
+        place = name if name is None or problem.line is None else f"{name}:{problem.line}"
+        if problem.path:
+            lines.append(f"  at  {problem.path}" + (f"   ({place})" if place else ""))
+        elif problem.line is not None and place:
+            lines.append(f"  at  {place}")
+        if problem.hint:
+            lines.append(f"  hint: {problem.hint}")
+        return "\n".join(lines)
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        try:
+            stream.write(text if text.endswith("\n") or not text else text + "\n")
+            stream.flush()
+        except BrokenPipeError:
+            # The reader has gone. What is left to say goes nowhere, also what the interpreter flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,162 @@
+"""run.json: what the numbers of a directory come from. No path, host or user name goes in.
+
+Knows plans, records and the versions of what is installed; touches no model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import causalab_mini
+from causalab_mini.plan.nodes import Experiment, Forward
+from causalab_mini.results.completion import Completion
+from causalab_mini.results.strict import fingerprint
+
+LIBRARIES = ("torch", "transformers", "nnsight", "tokenizers", "safetensors", "datasets", "pydantic")
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """Which checkpoint: `resolved` is a commit, or a digest of the files for a folder; `files` digests by name."""
+
+    key: str
+    revision: str
+    resolved: str
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Machinery:
+    """What computed the numbers, as far as it can change them."""
+
+    engine: str
+    device: str
+    dtype: str
+    attn_implementation: str | None
+    batch_size: int | None
+
+
+@dataclass(frozen=True)
+class ScheduleRecord:
+    """How the plan was run: calls and token-layers of this schedule, and what one forward per forward would take.
+
+    `promise` is "exact" where the passes change no bit and "last bit" where they may.
+    """
+
+    mode: str
+    promise: str
+    passes: tuple[str, ...]
+    calls: int
+    token_layers: int
+    naive_calls: int
+    naive_token_layers: int
+
+
+def code_digest() -> str:
+    """SHA-256 over the package's source files: their names and contents in sorted order."""
+    root = Path(causalab_mini.__file__).parent
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        total.update(f"{path.relative_to(root).as_posix()}\0".encode())
+        total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The versions of python, this package and what it computes with."""
+    found = {"python": platform.python_version(), "causalab-mini": causalab_mini.__version__}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def conditions(experiment: Experiment, model: ModelRecord, machinery: Machinery) -> str:
+    """The fingerprint of everything but the document that a number depends on: a finished point is kept under it."""
+    return fingerprint(
+        {
+            "data": dict(experiment.tables),
+            "model": [model.resolved, dict(model.files)],
+            "code": code_digest(),
+            "versions": versions(),
+            "machinery": asdict(machinery),
+        }
+    )
+
+
+def run_record(
+    experiment: Experiment,
+    model: ModelRecord,
+    machinery: Machinery,
+    schedule: ScheduleRecord,
+    eos_ids: Iterable[int],
+    completions: tuple[Completion, ...],
+    kept: int,
+) -> dict[str, object]:
+    """The object run.json holds. `kept`: how many of the complete points an earlier run had left."""
+    warned = [warning for record in completions for warning in record.warnings]
+    peaks = [record.peak_bytes for record in completions if record.peak_bytes is not None]
+    return {
+        "digest": experiment.digest,
+        "model": {
+            "key": model.key,
+            "revision": model.revision,
+            "resolved": model.resolved,
+            "files": dict(sorted(model.files.items())),
+        },
+        "data": dict(experiment.tables),
+        "code": code_digest(),
+        "versions": versions(),
+        **asdict(machinery),
+        "eos_ids": sorted(eos_ids),
+        "generation": generation(experiment),
+        "schedule": {
+            "mode": schedule.mode,
+            "promise": schedule.promise,
+            "passes": list(schedule.passes),
+            "calls": schedule.calls,
+            "token_layers": schedule.token_layers,
+            "naive": {"calls": schedule.naive_calls, "token_layers": schedule.naive_token_layers},
+        },
+        "near_ties": [tie.model_dump(mode="json") for record in completions for tie in record.near_ties],
+        "writes": [write.model_dump(mode="json") for record in completions for write in record.writes],
+        "warnings": list(dict.fromkeys([*experiment.warnings, *warned])),
+        "points": {"run": len(completions) - kept, "kept": kept},
+        "seconds": round(sum(record.seconds for record in completions), 3),
+        "peak_bytes": max(peaks, default=None),
+    }
+
+
+def generation(experiment: Experiment) -> list[dict[str, object]]:
+    """The effective settings of every forward that decodes and where each comes from, equal ones listed once."""
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for point in experiment.points:
+        for observe in point.plan.observes():
+            for forward in observe.forwards:
+                if forward.decode:
+                    key = ("/".join(observe.path), _named(forward), forward.decode)
+                    found.setdefault(key, []).append(point.label)
+    everywhere = len(experiment.points)
+    return [
+        {
+            "observe": observe,
+            "forward": forward,
+            "points": "all" if len(labels) == everywhere else labels,
+            "steps": {"value": steps, "source": "document"},
+            "selection": {"value": "argmax of the raw logits", "source": "language"},
+            "eos": {"value": "hold", "source": "default"},
+            "generation_config": {"value": "not used", "source": "language"},
+        }
+        for (observe, forward, steps), labels in found.items()
+    ]
+
+
+def _named(forward: Forward) -> str:
+    return f"{forward.model} on {forward.role}"
