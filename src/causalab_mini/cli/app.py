@@ -101,7 +101,7 @@ def execute(arguments: Sequence[str]) -> int:
         return voice.failed(error)
     if code == EXIT_INTERRUPTED:
         return voice.failed(KeyboardInterrupt())
-    if page.getvalue():
+    if voice.as_json and not voice.answered:
         voice.answer("", {"ok": True, "help": page.getvalue()})
     return code if isinstance(code, int) else EXIT_DONE
 

@@ -37,12 +37,13 @@ class Voice:
     debug: bool = False
     document: Path | None = None
     out: TextIO = field(default_factory=lambda: sys.stdout)
+    answered: bool = False
 
     def answer(self, text: str, value: object) -> None:
         """The verb's answer: `text` for people, `value` (strict JSON) with --json."""
-        self._write(
-            sys.stdout, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) if self.as_json else text
-        )
+        self.answered = True
+        strict = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+        self._write(self.out, strict if self.as_json else text)
 
     def tell(self, text: str) -> None:
         """Something beside the answer: progress, tables for people, warnings."""

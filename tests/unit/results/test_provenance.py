@@ -1,0 +1,110 @@
+"""run.json: what it says and what it must not say."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+from tests.unit.results.build import experiment, observed
+
+from causalab_mini.results.completion import Completion
+from causalab_mini.results.provenance import (
+    Machinery,
+    ModelRecord,
+    ScheduleRecord,
+    code_digest,
+    conditions,
+    run_record,
+    versions,
+)
+from causalab_mini.results.store import Store
+
+MODEL = ModelRecord("causalab-mini/weekdays-llama", "main", "abc", {"config.json": "1", "a.safetensors": "2"})
+MACHINERY = Machinery("traced", "cpu", "fp32", "sdpa", None)
+SCHEDULE = ScheduleRecord("naive", "exact", (), 6, 100, 6, 100)
+
+
+def completions(out: Path) -> tuple[Completion, ...]:
+    work = experiment("index=0", "index=1")
+    with Store(out, work, b"{}", "c") as store:
+        for point in work.points:
+            store.write(point, (observed(point.label),), 0.25, 1000)
+        return store.completions()
+
+
+def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
+    record = run_record(
+        experiment("index=0", "index=1"), MODEL, MACHINERY, SCHEDULE, {7, 2}, completions(tmp_path), kept=1
+    )
+    assert list(record) == [
+        *("digest", "model", "data", "code", "versions", "engine", "device", "dtype", "attn_implementation"),
+        *("batch_size", "eos_ids", "generation", "schedule", "near_ties", "writes", "warnings", "points", "seconds"),
+        "peak_bytes",
+    ]
+    assert list(record["model"]) == ["key", "revision", "resolved", "files"]  # type: ignore[call-overload]
+    assert record["data"] == {"weekdays/train": "table-digest"}
+    assert record["eos_ids"] == [2, 7]
+    assert record["points"] == {"run": 1, "kept": 1}
+    assert record["seconds"] == 0.5
+    assert record["peak_bytes"] == 1000
+    assert record["warnings"] == ["something odd"]
+    assert record["schedule"] == {
+        "mode": "naive",
+        "promise": "exact",
+        "passes": [],
+        "calls": 6,
+        "token_layers": 100,
+        "naive": {"calls": 6, "token_layers": 100},
+    }
+    assert record["near_ties"][0] == {  # type: ignore[index]
+        "point": "index=0",
+        "observe": "score",
+        "forward": "patched on base",
+        "example_id": "row-1",
+        "step": 2,
+        "margin": 0.0005,
+    }
+    assert record["writes"][0] == {  # type: ignore[index]
+        "point": "index=0",
+        "observe": "score",
+        "write": "push",
+        "model": "patched",
+        "firings": [1, 0],
+        "largest_change": [None, None],
+    }
+
+
+def test_the_record_is_strict_json_and_names_no_machine(tmp_path: Path) -> None:
+    text = json.dumps(
+        run_record(experiment("index=0"), MODEL, MACHINERY, SCHEDULE, (), completions(tmp_path), 0), allow_nan=False
+    )
+    assert str(Path.cwd()) not in text
+    assert socket.gethostname() not in text
+    assert f'"{getpass.getuser()}"' not in text
+
+
+def test_conditions_change_with_everything_a_number_depends_on() -> None:
+    work = experiment("")
+    base = conditions(work, MODEL, MACHINERY)
+    assert base == conditions(work, MODEL, MACHINERY)
+    others = (
+        conditions(replace(work, tables=(("weekdays/train", "other"),)), MODEL, MACHINERY),
+        conditions(work, replace(MODEL, resolved="other"), MACHINERY),
+        conditions(work, MODEL, replace(MACHINERY, engine="hooks")),
+        conditions(work, MODEL, replace(MACHINERY, batch_size=3)),
+    )
+    assert len({base, *others}) == 5
+
+
+def test_conditions_do_not_change_with_a_models_name() -> None:
+    assert conditions(experiment(""), MODEL, MACHINERY) == conditions(
+        experiment(""), replace(MODEL, key="other"), MACHINERY
+    )
+
+
+def test_code_and_versions() -> None:
+    assert len(code_digest()) == 64
+    assert {"python", "causalab-mini", "torch", "transformers", "nnsight"} <= set(versions())

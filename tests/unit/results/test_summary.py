@@ -1,0 +1,73 @@
+"""The summary: numbers by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+import pytest
+from tests.unit.results.build import observe, point, row
+
+from causalab_mini.results.records import MetricTable, Observed
+from causalab_mini.results.summary import SummaryLine, summarize, summary_csv, summary_json
+from causalab_mini.vocabulary.reasons import Reason
+
+
+def lines(label: str, *rows: object, path: tuple[str, ...] = ("score",)) -> tuple[SummaryLine, ...]:
+    table = MetricTable("p", "token_prob", "probability", False, rows)  # type: ignore[arg-type]
+    return summarize(point(label, observe(path)), [Observed(label, path, (table,), ())])
+
+
+def test_mean_and_sample_deviation_are_over_the_scored_rows() -> None:
+    (line,) = lines("index=0", row(1.0), row(2.0), row(4.0), row(None, Reason.EMPTY_CELL), row(math.nan))
+    assert line.mean == pytest.approx(7 / 3)
+    assert line.sd == pytest.approx(math.sqrt(((4 / 3) ** 2 + (1 / 3) ** 2 + (5 / 3) ** 2) / 2))
+    assert (line.n_scored, line.n_rows) == (3, 5)
+
+
+def test_one_row_has_no_deviation_and_none_no_mean() -> None:
+    assert (lines("", row(3.0))[0].mean, lines("", row(3.0))[0].sd) == (3.0, None)
+    empty = lines("", row(None, Reason.OUT_OF_RANGE))[0]
+    assert (empty.mean, empty.sd, empty.n_scored, empty.n_rows) == (None, None, 0, 1)
+
+
+def test_lists_are_counted_and_have_no_mean() -> None:
+    line = lines("", row([[1, "a", 0.5]]))[0]
+    assert (line.mean, line.sd, line.n_scored) == (None, None, 1)
+
+
+def test_axes_are_columns() -> None:
+    found = [*lines("layer=0,index=1", row(1.0)), *lines("layer=1,index=1", row(0.5), path=("score", "probe"))]
+    assert json.loads(summary_json(found)) == [
+        {"point": "layer=0,index=1", "layer": 0, "index": 1, "observe": "score", "metric": "p"}
+        | {"mean": 1.0, "sd": None, "n_scored": 1, "n_rows": 1},
+        {"point": "layer=1,index=1", "layer": 1, "index": 1, "observe": "score/probe", "metric": "p"}
+        | {"mean": 0.5, "sd": None, "n_scored": 1, "n_rows": 1},
+    ]
+    rows = list(csv.DictReader(io.StringIO(summary_csv(found).decode())))
+    assert rows[1]["layer"] == "1"
+    assert rows[1]["sd"] == ""
+    assert rows[0]["point"] == "layer=0,index=1"
+
+
+def test_an_axis_named_like_a_column_keeps_both() -> None:
+    line = SummaryLine(
+        point="mean=1", axes={"mean": 1}, observe="s", metric="m", mean=0.5, sd=None, n_scored=1, n_rows=1
+    )
+    assert line.cells()["axis.mean"] == 1
+    assert line.cells()["mean"] == 0.5
+
+
+def test_composite_axis_values_are_compact_json() -> None:
+    line = SummaryLine(
+        point="pos", axes={"pos": {"span": [0, 1]}}, observe="s", metric="m", mean=0.5, sd=0.0, n_scored=2, n_rows=2
+    )
+    (cells,) = csv.DictReader(io.StringIO(summary_csv([line]).decode()))
+    assert cells["pos"] == '{"span":[0,1]}'
+
+
+def test_no_lines_are_a_header() -> None:
+    assert summary_csv([]) == b"point,observe,metric,mean,sd,n_scored,n_rows\n"
+    assert json.loads(summary_json([])) == []
