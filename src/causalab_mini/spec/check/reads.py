@@ -1,0 +1,34 @@
+"""Reads: declared names, a position that exists, a view where there is something to project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from causalab_mini.errors import Problem
+from causalab_mini.spec.check import positions
+from causalab_mini.spec.check.names import Scope
+from causalab_mini.spec.document import Read
+from causalab_mini.vocabulary.components import Width
+
+
+def check(scope: Scope) -> Iterator[Problem]:
+    """Every read of an intervention."""
+    for name, read in scope.intervention.reads.items():
+        path = f"{scope.path}.reads.{name}"
+        yield from scope.site(path, read)
+        yield from scope.featurizer(path, read)
+        yield from scope.role(path, read.input)
+        yield from scope.model(path, read.model)
+        yield from positions.check(read.pos, f"{path}.pos", scope.decode)
+        yield from _view(scope, read, f"{path}.view")
+
+
+def _view(scope: Scope, read: Read, path: str) -> Iterator[Problem]:
+    component = scope.here.component(read.site)
+    if read.view == "raw" or component is None or component.residual:
+        return
+    if component.width is Width.VOCABULARY:
+        hint = "leave 'view' out: metrics take the logits themselves"
+    else:
+        hint = "read a value of the residual stream, such as block_output"
+    yield Problem(path, f"'{read.view}' projects the residual stream, and '{component.name}' is no part of it", hint)
