@@ -58,7 +58,8 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
     )
     terms = conditions(experiment, model, machinery)
     written: list[Path] = []
-    with Store(out, experiment, compiled.source.text, terms, force=settings.force) as store:
+    stamp = {"model": model.key, "revision": model.revision, "resolved": model.resolved, "dtype": asked.dtype}
+    with Store(out, experiment, compiled.source.text, terms, stamp=stamp, force=settings.force) as store:
         kept = store.kept
         for label in (point.label for point in experiment.points if point.label in kept):
             report(label, "kept")
@@ -98,7 +99,8 @@ def model_record(checkpoint: Checkpoint) -> ModelRecord:
     """The checkpoint as provenance names it: a folder by the digest of its files, never by its path."""
     digest = checkpoint.digest()
     key = f"folder:{digest}" if checkpoint.source == "folder" else checkpoint.key
-    return ModelRecord(key, checkpoint.revision, checkpoint.resolved or digest, dict(checkpoint.file_digests))
+    files = dict(checkpoint.file_digests)
+    return ModelRecord(key, checkpoint.revision, checkpoint.source, checkpoint.resolved or digest, files)
 
 
 def schedule_record(experiment: Experiment, depth: int, batch_size: int | None) -> ScheduleRecord:

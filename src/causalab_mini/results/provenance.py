@@ -22,10 +22,14 @@ LIBRARIES = ("torch", "transformers", "nnsight", "tokenizers", "safetensors", "d
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """Which checkpoint: `resolved` is a commit, or a digest of the files for a folder; `files` digests by name."""
+    """Which checkpoint: `resolved` is a commit, or a digest of the files for a folder; `files` digests by name.
+
+    `source`: bundled, folder, hub, or weights, where the command line gave a folder for the document's key.
+    """
 
     key: str
     revision: str
+    source: str
     resolved: str
     files: Mapping[str, str]
 
@@ -108,6 +112,7 @@ def run_record(
         "model": {
             "key": model.key,
             "revision": model.revision,
+            "source": model.source,
             "resolved": model.resolved,
             "files": dict(sorted(model.files.items())),
         },

@@ -7,7 +7,7 @@ refused, or fails before its first point, leaves the directory as it was. One ru
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -41,16 +41,25 @@ class Store:
     """The directory `out` as the place of one run of `experiment`; a context that holds the directory's lock.
 
     `document` are the bytes of the document as given; `conditions` the fingerprint of everything else that numbers
-    depend on; `force` replaces what an earlier run left. Raises OutputRefusal on entry.
+    depend on; `stamp` goes into the metadata of every tensor file; `force` replaces what an earlier run left. Raises
+    OutputRefusal on entry.
     """
 
     def __init__(
-        self, out: Path, experiment: Experiment, document: bytes, conditions: str, *, force: bool = False
+        self,
+        out: Path,
+        experiment: Experiment,
+        document: bytes,
+        conditions: str,
+        *,
+        stamp: Mapping[str, str] | None = None,
+        force: bool = False,
     ) -> None:
         self._out = out
         self._experiment = experiment
         self._document = document
         self._conditions = conditions
+        self._stamp = dict(stamp or {})
         self._force = force
         self._begun = False
         self._made: list[Path] = []
@@ -110,7 +119,7 @@ class Store:
             for observe in point.plan.observes():
                 produced = _produced_by(observe, observed)
                 for save in observe.saves:
-                    _write_save(self._out / layout.save_path(point, observe, save), save, produced, point.digest)
+                    self._write_save(layout.save_path(point, observe, save), save, produced, point.digest)
             record = complete(self._out, point, self._conditions, observed, seconds, peak_bytes)
             write_bytes(self._out / layout.record_path(point.label), pretty(record.model_dump(mode="json")))
         self._complete[point.label] = record
@@ -196,8 +205,18 @@ class Store:
                 with contextlib.suppress(OSError):
                     parent.rmdir()
 
+    def _write_save(self, name: str, save: Save, produced: Observed, digest: str) -> None:
+        path = self._out / name
+        for table in produced.tables:
+            if table.name == save.value:
+                return write_bytes(path, table_bytes(table, digest))
+        for bundle in produced.bundles:
+            if bundle.name == save.value:
+                return write_bundle(path, bundle, {"digest": digest, **self._stamp})
+        raise RunFailure(f"the run brought no '{save.value}' for the step {'/'.join(produced.path)}")
+
     @contextlib.contextmanager
-    def _writing(self):
+    def _writing(self) -> Generator[None]:
         try:
             yield
         except OSError as error:
@@ -209,15 +228,3 @@ def _produced_by(observe: Observe, observed: tuple[Observed, ...]) -> Observed:
         if step.path == observe.path:
             return step
     raise RunFailure(f"the run brought nothing for the step {'/'.join(observe.path)}")
-
-
-def _write_save(path: Path, save: Save, produced: Observed, digest: str) -> None:
-    for table in produced.tables:
-        if table.name == save.value:
-            write_bytes(path, table_bytes(table, digest))
-            return
-    for bundle in produced.bundles:
-        if bundle.name == save.value:
-            write_bundle(path, bundle, {"digest": digest})
-            return
-    raise RunFailure(f"the run brought no '{save.value}' for the step {'/'.join(produced.path)}")

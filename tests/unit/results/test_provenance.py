@@ -22,7 +22,9 @@ from causalab_mini.results.provenance import (
 )
 from causalab_mini.results.store import Store
 
-MODEL = ModelRecord("causalab-mini/weekdays-llama", "main", "abc", {"config.json": "1", "a.safetensors": "2"})
+MODEL = ModelRecord(
+    "causalab-mini/weekdays-llama", "main", "bundled", "abc", {"config.json": "1", "a.safetensors": "2"}
+)
 MACHINERY = Machinery("traced", "cpu", "fp32", "sdpa", None)
 SCHEDULE = ScheduleRecord("naive", "exact", (), 6, 100, 6, 100)
 
@@ -44,7 +46,7 @@ def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
         *("batch_size", "eos_ids", "generation", "schedule", "near_ties", "writes", "warnings", "points", "seconds"),
         "peak_bytes",
     ]
-    assert list(record["model"]) == ["key", "revision", "resolved", "files"]  # type: ignore[call-overload]
+    assert list(record["model"]) == ["key", "revision", "source", "resolved", "files"]  # type: ignore[call-overload]
     assert record["data"] == {"weekdays/train": "table-digest"}
     assert record["eos_ids"] == [2, 7]
     assert record["points"] == {"run": 1, "kept": 1}

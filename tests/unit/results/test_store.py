@@ -74,11 +74,13 @@ def test_children_of_a_list_have_directories(tmp_path: Path) -> None:
 
 
 def test_a_bundle_holds_values_under_their_names(tmp_path: Path) -> None:
-    run(tmp_path, experiment(""))
+    work = experiment("")
+    with Store(tmp_path, work, DOCUMENT, "c", stamp={"dtype": "fp32"}) as store:
+        store.write(work.points[0], (observed(""),), 0.1)
     with safe_open(tmp_path / "ids/generated.safetensors", "pt") as stored:
         assert stored.keys() == ["patched.generated"]
         assert stored.get_tensor("patched.generated").tolist() == [[1, 2], [3, 4]]
-        assert stored.metadata() == {"dims": "[]", "digest": "digest-"}
+        assert stored.metadata() == {"dims": "[]", "digest": "digest-", "dtype": "fp32"}
 
 
 def test_complete_points_are_kept_and_summarized(tmp_path: Path) -> None:
