@@ -85,7 +85,7 @@ def load(folder: Path) -> Tokenizer:
     config = files.read_optional(folder / files.TOKENIZER_CONFIG)
     named = files.read_optional(folder / files.SPECIAL_TOKENS)
     tokens = {name: config.get(name, named.get(name)) for name in _NAMED}
-    _declare(backend, [*_listed(config), *tokens.values()])
+    _declare(backend, [*_numbered(config), *tokens.values(), *_extra(config)])
     prefix = _prefix(backend)
     backend.post_processor = None  # pyright: ignore[reportAttributeAccessIssue]
     bos, eos, pad = (_id(backend, tokens[name]) for name in ("bos_token", "eos_token", "pad_token"))
@@ -102,12 +102,17 @@ def _id(backend: Backend, token: Json) -> int | None:
     return None if content is None else backend.token_to_id(content)
 
 
-def _listed(config: dict[str, Json]) -> list[Json]:
-    """The tokens a tokenizer_config adds besides the named ones, in the order of their ids."""
+def _numbered(config: dict[str, Json]) -> list[Json]:
+    """The tokens a tokenizer_config adds by number, in that order."""
     table = config.get("added_tokens_decoder")
-    numbered = sorted(table.items(), key=lambda entry: int(entry[0])) if isinstance(table, dict) else []
+    entries = table.items() if isinstance(table, dict) else ()
+    return [token for _, token in sorted(entries, key=lambda entry: (len(entry[0]), entry[0]))]
+
+
+def _extra(config: dict[str, Json]) -> list[Json]:
+    """The special tokens a tokenizer_config adds without a name."""
     extra = config.get("extra_special_tokens", config.get("additional_special_tokens"))
-    return [*(token for _, token in numbered), *(extra if isinstance(extra, list) else [])]
+    return extra if isinstance(extra, list) else []
 
 
 def _declare(backend: Backend, tokens: list[Json]) -> None:
