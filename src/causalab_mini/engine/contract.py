@@ -28,6 +28,14 @@ class Inputs:
     head: Tensor
     cache: Cache | None = None
 
+    def __post_init__(self) -> None:
+        past = 0 if self.cache is None else self.cache.get_seq_length()
+        lanes, width = self.ids.shape if self.ids.ndim == 2 else (-1, -1)
+        wanted = {"positions": (lanes, width), "mask": (lanes, past + width), "head": (self.head.shape[0],)}
+        found = {name: tuple(getattr(self, name).shape) for name in wanted}
+        if lanes < 0 or found != wanted:
+            raise ValueError(f"a call on ids {tuple(self.ids.shape)} after {past} columns has {found}, not {wanted}")
+
 
 @dataclass(frozen=True)
 class Visit:
@@ -52,6 +60,9 @@ class Engine(Protocol):
     def forward(self, inputs: Inputs, visits: Sequence[Visit]) -> dict[str, Tensor]:
         """Run one call with `visits`, which come in forward order, at most one per (module, side).
 
-        Returns what the visits keep, by name. A failure inside the model is raised as `EngineFailure`.
+        Returns what the visits keep, by name: never memory that the model goes on using. They may be tensors of
+        torch's inference mode: read and combine them freely, clone before writing in place or taking gradients. A
+        failure inside the model is raised as `EngineFailure`, out of memory as `OutOfMemory`; an error of this package
+        raised by an edit or a keep passes as it is.
         """
         ...

@@ -26,7 +26,7 @@ class Hooks:
         check(visits)
         kept: dict[str, Tensor] = {}
         order: list[Visit] = []
-        with border(), torch.no_grad(), ExitStack() as hooks:
+        with border(), torch.inference_mode(), ExitStack() as hooks:
             for visit in visits:
                 hooks.enter_context(_placed(self._model.get_submodule(visit.module), visit, kept, order.append))
             self._model(**arguments(inputs))

@@ -42,7 +42,7 @@ class Traced:
         kept: dict[str, Tensor] = {}
         root = self._root
         call = arguments(inputs)
-        with border(), torch.no_grad():
+        with border(), torch.inference_mode():
             stops = [(visit, root.get(visit.module) if visit.module else root) for visit in visits]
             # nnsight reads this statement's source and runs its body beside the forward: one item, plain names.
             with root.trace(**call):
