@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from causalab_mini.data.fields import ABSENT, FieldPath
@@ -53,12 +53,14 @@ def test_refuses_what_is_no_path(path: str, message: str) -> None:
     assert caught.value.problems[0].message == message
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 99), st.text("abc_ é-", min_size=1, max_size=4)), max_size=5))
 def test_a_spelled_path_parses_to_itself(parts: list[str | int]) -> None:
     path = FieldPath(("start", *parts))
     assert FieldPath.parse(str(path)) == path
 
 
+@settings(deadline=None)
 @given(st.text("ab.[]01", max_size=8))
 def test_any_text_is_a_path_or_refused(text: str) -> None:
     try:
