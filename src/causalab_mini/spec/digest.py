@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from causalab_mini.spec import mechanisms
-from causalab_mini.spec.document import Document, Intervention, Observe
+from causalab_mini.spec.document import Document, Intervention, Observe, Used, Write
 from causalab_mini.vocabulary.node import Node
 
 
@@ -23,7 +23,7 @@ class Digester:
     """Digests documents that share parts; a part is printed once."""
 
     def __init__(self) -> None:
-        self._printed: dict[tuple[int, str], tuple[object, str]] = {}
+        self._done: dict[tuple[int, str], tuple[object, str]] = {}
 
     def digest(self, document: Document) -> str:
         """The digest of one document."""
@@ -32,54 +32,69 @@ class Digester:
             {
                 "featurizers": self._section(document.featurizers),
                 "format": _printed(document.format),
-                "interventions": self._section(document.interventions),
-                "model": self._part(document.model, ""),
+                "interventions": _members(
+                    {name: self._intervention(one) for name, one in document.interventions.items()}
+                ),
+                "model": self._part(document.model),
                 "roles": self._section(document.roles),
                 "sites": self._section(document.sites),
-                "steps": _members({name: self._part(step, only) for name, step in document.steps.items()}),
+                "steps": _members({name: self._step(step, only) for name, step in document.steps.items()}),
             }
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _section(self, section: Mapping[str, Node]) -> str:
-        return _members({name: self._part(node, "") for name, node in section.items()})
+        return _members({name: self._part(node) for name, node in section.items()})
 
-    def _part(self, node: Node, only: str) -> str:
+    def _part(self, node: Node) -> str:
+        return self._once(node, lambda: _printed(_plain(node)))
+
+    def _once(self, node: Node, render: Callable[[], str], only: str = "") -> str:
         key = (id(node), only)
-        if key not in self._printed:
-            self._printed[key] = (node, _node(node, only))
-        return self._printed[key][1]
+        if key not in self._done:
+            # The node is kept too, or its identity could be taken over by another.
+            self._done[key] = (node, render())
+        return self._done[key][1]
+
+    def _intervention(self, node: Intervention) -> str:
+        return self._once(node, lambda: self._members_of(node))
+
+    def _members_of(self, node: Intervention) -> str:
+        return _members(
+            {
+                "decode": _printed(node.decode),
+                "metrics": self._section(node.metrics),
+                "models": self._section(node.models),
+                "reads": self._section(node.reads),
+                "writes": self._section(node.writes),
+            }
+        )
+
+    def _step(self, node: Observe, only: str) -> str:
+        return self._once(node, lambda: self._observe(node, only), only)
+
+    def _observe(self, node: Observe, only: str) -> str:
+        used = only if node.interventions is None else node.interventions
+        parts = {key: _printed(value) for key, value in node.model_dump(mode="json", exclude={"interventions"}).items()}
+        parts["interventions"] = (
+            f"[{','.join(self._used(one) for one in used)}]" if isinstance(used, tuple) else self._used(used)
+        )
+        return _members(parts)
+
+    def _used(self, used: Used) -> str:
+        return _printed(used) if isinstance(used, str) else self._intervention(used)
 
 
-def _members(members: dict[str, str]) -> str:
-    return "{" + ",".join(f"{_printed(name)}:{members[name]}" for name in sorted(members)) + "}"
+def _members(members: Mapping[str, str]) -> str:
+    """A JSON object of values that are printed already; its keys need no escapes."""
+    return "{" + ",".join([f'"{name}":{members[name]}' for name in sorted(members)]) + "}"
 
 
-def _printed(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+_printed = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-def _node(node: Node, only: str) -> str:
-    if isinstance(node, Intervention):
-        return _printed(_intervention(node))
+def _plain(node: Node) -> dict[str, object]:
     plain = node.model_dump(mode="json")
-    if isinstance(node, Observe):
-        used = node.interventions
-        if used is None:
-            plain["interventions"] = only
-        elif isinstance(used, tuple):
-            plain["interventions"] = [_used(item) for item in used]
-        else:
-            plain["interventions"] = _used(used)
-    return _printed(plain)
-
-
-def _used(used: str | Intervention) -> object:
-    return used if isinstance(used, str) else _intervention(used)
-
-
-def _intervention(intervention: Intervention) -> dict[str, object]:
-    plain = intervention.model_dump(mode="json")
-    for name, write in intervention.writes.items():
-        plain["writes"][name]["params"] = mechanisms.of(write).model_dump(mode="json")
+    if isinstance(node, Write):
+        plain["params"] = mechanisms.of(node).model_dump(mode="json")
     return plain

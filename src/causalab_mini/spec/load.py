@@ -5,10 +5,12 @@ Knows the order of these looks and how problems of many points become one list; 
 
 from __future__ import annotations
 
+import gc
 import hashlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from causalab_mini.errors import Problem, ReferenceRefusal, Refusal, SchemaRefusal, SweepRefusal
 from causalab_mini.spec import text as texts
@@ -19,7 +21,8 @@ from causalab_mini.spec.parse import Parser
 from causalab_mini.spec.sweep import Expansion, Point, survey
 from causalab_mini.spec.text import Json, JsonObject, Lines
 
-SHOWN = 200
+ALIKE = 3
+"""How many problems of single points one path may have before the rest is only counted."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,37 @@ def load(text: bytes, name: str) -> Loaded:
     raw, lines = texts.parse(text)
     expansion = survey(raw)
     look = _Look(expansion)
-    points = [Point("", (), (), expansion.first())] if expansion.problems else list(expansion.points())
-    specs = [spec for point in points if (spec := look.point(point)) is not None]
+    points = iter([Point("", (), (), expansion.first())]) if expansion.problems else expansion.points()
+    with _uncollected():
+        specs = [spec for point in points if (spec := look.point(point)) is not None]
     problems = look.problems()
     if expansion.problems:
-        raise SweepRefusal(_placed((*expansion.problems, *problems), lines))
+        # What stands in for a broken sweep is not the author's: only problems elsewhere are told.
+        apart = [problem for problem in problems if not any(_touch(problem, sweep) for sweep in expansion.problems)]
+        raise SweepRefusal(_placed((*expansion.problems, *apart), lines))
     if look.shapes:
         raise SchemaRefusal(_placed(problems, lines))
     if problems:
         raise ReferenceRefusal(_placed(problems, lines))
     return Loaded(name, tuple(specs), expansion.swept, _whole(specs, expansion.swept), lines)
+
+
+def _touch(problem: Problem, sweep: Problem) -> bool:
+    wrapper = re.split(r"\.(?:sweep|as)\b", sweep.path)[0]
+    inner, outer = sorted((problem.path, wrapper), key=len, reverse=True)
+    return inner == outer or inner.startswith((f"{outer}.", f"{outer}["))
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """No garbage collection: thousands of points are made and none is dropped, so there is nothing to find."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _whole(points: Sequence[PointSpec], swept: bool) -> str:
@@ -109,9 +133,16 @@ class _Look:
 
     def problems(self) -> list[Problem]:
         """Every problem once; one that is not everywhere says at which points it is."""
-        found = [self._told(problem, points) for problem, points in islice(self._seen.items(), SHOWN)]
-        if len(self._seen) > SHOWN:
-            found.append(Problem("", f"and {len(self._seen) - SHOWN} more problems at other points of the sweep"))
+        found: list[Problem] = []
+        told: dict[str, int] = {}
+        for problem, points in self._seen.items():
+            everywhere = len(points) == self._count
+            told[problem.path] = told.get(problem.path, 0) + (not everywhere)
+            if everywhere or told[problem.path] <= ALIKE:
+                found.append(self._told(problem, points))
+        for path, count in told.items():
+            if count > ALIKE:
+                found.append(Problem(path, f"and {count - ALIKE} more like these, at other points"))
         return found
 
     def _told(self, problem: Problem, points: Sequence[Point]) -> Problem:

@@ -7,17 +7,16 @@ parsed once by identity, so points that share a part share its node.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Generic, Literal, TypeVar, cast
+from collections.abc import Callable
+from typing import Annotated, Literal, TypeVar, cast
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, Field, TypeAdapter
 
-from causalab_mini.errors import Problem, join, nearest
+from causalab_mini.errors import Problem
 from causalab_mini.spec import document as nodes
 from causalab_mini.spec import messages, planned
 from causalab_mini.spec.document import Document, Intervention, Observe
+from causalab_mini.spec.fit import Gathered, Parsed, Shape, closed, fit, misfit, sifted
 from causalab_mini.spec.messages import NAME_RULE, describe
 from causalab_mini.spec.planned import Sifted
 from causalab_mini.spec.text import Json, JsonObject
@@ -29,52 +28,8 @@ T = TypeVar("T")
 _NAME = re.compile(NAME_PATTERN)
 
 
-@dataclass(frozen=True)
-class Parsed(Generic[T]):
-    """A part: its node if there is one, its problems, and the paths that are broken; all relative to the part."""
-
-    node: T | None
-    problems: tuple[Problem, ...] = ()
-    broken: frozenset[str] = frozenset()
-
-
-class _Gathered:
-    """Problems and broken paths of the parts of one object, on their way up."""
-
-    def __init__(self, problems: Iterable[Problem] = (), broken: Iterable[str] = ()) -> None:
-        self.problems = list(problems)
-        self.broken = set(broken)
-
-    def take(self, parsed: Parsed[T], *at: str | int) -> T | None:
-        prefix = join(*at)
-        if parsed.problems:
-            self.problems += [problem.within(prefix) for problem in parsed.problems]
-        if parsed.broken:
-            self.broken |= {join(prefix, path) for path in parsed.broken}
-        if parsed.node is None:
-            self.broken.add(prefix)
-        return parsed.node
-
-    def done(self, node: T | None) -> Parsed[T]:
-        return Parsed(node, tuple(self.problems), frozenset(self.broken))
-
-
-@dataclass(frozen=True)
-class _Shape(Generic[T]):
-    """A kind of part: how pydantic reads it, whose fields its keys are, and what of it is not built."""
-
-    name: str
-    adapter: TypeAdapter[T]
-    node: Callable[[JsonObject], type[BaseModel]]
-    sift: Callable[[JsonObject], Sifted] = Sifted
-
-    def keys(self, raw: Json) -> type[BaseModel]:
-        """The node whose fields the keys of `raw` should be."""
-        return self.node(raw) if isinstance(raw, dict) else BaseModel
-
-
-def _node(name: str, node: type[T], sift: Callable[[JsonObject], Sifted] = Sifted) -> _Shape[T]:
-    return _Shape(name, TypeAdapter(node), lambda _: cast(type[BaseModel], node), sift)
+def _node(name: str, node: type[T], sift: Callable[[JsonObject], Sifted] = Sifted) -> Shape[T]:
+    return Shape(name, TypeAdapter(node), lambda _: cast(type[BaseModel], node), sift)
 
 
 def _metric_node(raw: JsonObject) -> type[BaseModel]:
@@ -91,13 +46,13 @@ _READ = _node("read", nodes.Read, planned.tap)
 _WRITE = _node("write", nodes.Write, planned.tap)
 _INTERVENED = _node("intervened", nodes.IntervenedModel)
 _SAVE = _node("save", nodes.Save)
-_METRIC: _Shape[Metric] = _Shape("metric", TypeAdapter(AnyMetric), _metric_node, planned.metric)
-_OUTPUT: _Shape[nodes.Output] = _Shape("output", TypeAdapter(nodes.AnyOutput), lambda _: nodes.Output, planned.output)
-_REF: _Shape[str] = _Shape("ref", TypeAdapter(str), lambda _: BaseModel)
-_DECODE: _Shape[int] = _Shape("decode", TypeAdapter(Annotated[int, Field(ge=0, strict=True)]), lambda _: BaseModel)
-_FORMAT = _Shape[str]("format", TypeAdapter(Literal["causalab-mini/1"]), lambda _: BaseModel)
-_KIND = _Shape[str]("kind", TypeAdapter(Literal["observe"]), lambda _: BaseModel)
-_USED_NAME = _Shape[str]("name", TypeAdapter(nodes.Name), lambda _: BaseModel)
+_METRIC: Shape[Metric] = Shape("metric", TypeAdapter(AnyMetric), _metric_node, planned.metric)
+_OUTPUT: Shape[nodes.Output] = Shape("output", TypeAdapter(nodes.AnyOutput), lambda _: nodes.Output, planned.output)
+_REF: Shape[str] = Shape("ref", TypeAdapter(str), lambda _: BaseModel)
+_DECODE: Shape[int] = Shape("decode", TypeAdapter(Annotated[int, Field(ge=0, strict=True)]), lambda _: BaseModel)
+_FORMAT = Shape[str]("format", TypeAdapter(Literal["causalab-mini/1"]), lambda _: BaseModel)
+_KIND = Shape[str]("kind", TypeAdapter(Literal["observe"]), lambda _: BaseModel)
+_USED_NAME = Shape[str]("name", TypeAdapter(nodes.Name), lambda _: BaseModel)
 _STAND_IN = nodes.Model(key="?", dtype="fp32")
 
 
@@ -118,8 +73,8 @@ class Parser:
 
     def document(self, raw: JsonObject) -> Parsed[Document]:
         """A point. Its node is there even with problems, made of the parts that are well formed."""
-        top = _Gathered()
-        raw = _closed(raw, Document, top)
+        top = Gathered()
+        raw = closed(raw, Document, top)
         model = top.take(self._required(raw, "model", _MODEL), "model")
         header = top.take(self._part(_HEADER, raw["header"]), "header") if "header" in raw else None
         if "format" in raw:
@@ -143,9 +98,9 @@ class Parser:
 
     def _intervention(self, raw: Json) -> Parsed[Intervention]:
         if not isinstance(raw, dict):
-            return _misfit("an object", raw)
-        here = _Gathered()
-        raw = _sifted(_closed(raw, Intervention, here), planned.intervention, here) or {}
+            return misfit("an object", raw)
+        here = Gathered()
+        raw = sifted(closed(raw, Intervention, here), planned.intervention, here) or {}
         decode = here.take(self._part(_DECODE, raw["decode"]), "decode") if "decode" in raw else 0
         node = Intervention(
             reads=self._named(raw, "reads", here, lambda part: self._part(_READ, part), required=True),
@@ -164,13 +119,13 @@ class Parser:
 
     def _observe(self, raw: Json) -> Parsed[Observe]:
         if not isinstance(raw, dict):
-            return _misfit("an object", raw)
-        here = _Gathered()
-        raw = _sifted(raw, planned.step, here)
+            return misfit("an object", raw)
+        here = Gathered()
+        raw = sifted(raw, planned.step, here)
         if raw is None:
             return here.done(None)
         raw = _aliased(raw, here)
-        raw = _closed(raw, Observe, here)
+        raw = closed(raw, Observe, here)
         here.take(self._required(raw, "kind", _KIND), "kind")
         node = Observe(
             kind="observe",
@@ -181,7 +136,7 @@ class Parser:
         )
         return here.done(node)
 
-    def _used(self, raw: Json, here: _Gathered) -> nodes.Used | tuple[nodes.Used, ...] | None:
+    def _used(self, raw: Json, here: Gathered) -> nodes.Used | tuple[nodes.Used, ...] | None:
         if raw is None:
             return None
         if isinstance(raw, list):
@@ -195,28 +150,28 @@ class Parser:
             return cast(Parsed[nodes.Used], self.intervention(raw))
         if isinstance(raw, str):
             return cast(Parsed[nodes.Used], self._part(_USED_NAME, raw))
-        return _misfit("an intervention's name, an intervention, or a list of them", raw)
+        return misfit("an intervention's name, an intervention, or a list of them", raw)
 
-    def _saves(self, raw: Json, here: _Gathered) -> tuple[nodes.Save, ...]:
+    def _saves(self, raw: Json, here: Gathered) -> tuple[nodes.Save, ...]:
         if not isinstance(raw, list):
-            here.take(_misfit("a list", raw), "saves")
+            here.take(misfit("a list", raw), "saves")
             return ()
         found = [here.take(self._part(_SAVE, item), "saves", i) for i, item in enumerate(raw)]
         return tuple(save or nodes.Save(value="_", file_path="_") for save in found)
 
-    def _required(self, raw: JsonObject, key: str, shape: _Shape[T]) -> Parsed[T]:
+    def _required(self, raw: JsonObject, key: str, shape: Shape[T]) -> Parsed[T]:
         if key in raw:
             return self._part(shape, raw[key])
         return Parsed(None, (messages.missing_key("", key, raw),), frozenset())
 
-    def _part(self, shape: _Shape[T], raw: Json) -> Parsed[T]:
-        return self._once(shape.name, raw, lambda: _fit(shape, raw))
+    def _part(self, shape: Shape[T], raw: Json) -> Parsed[T]:
+        return self._once(shape.name, raw, lambda: fit(shape, raw))
 
     def _named(
         self,
         raw: JsonObject,
         key: str,
-        here: _Gathered,
+        here: Gathered,
         parse: Callable[[Json], Parsed[T]],
         required: bool = False,
     ) -> dict[str, T]:
@@ -231,8 +186,8 @@ class Parser:
 
 def _section(raw: Json, parse: Callable[[Json], Parsed[T]]) -> Parsed[dict[str, T]]:
     if not isinstance(raw, dict):
-        return _misfit("an object of names", raw)
-    here = _Gathered()
+        return misfit("an object of names", raw)
+    here = Gathered()
     found: dict[str, T] = {}
     for name, part in raw.items():
         node = here.take(parse(part), name)
@@ -244,26 +199,7 @@ def _section(raw: Json, parse: Callable[[Json], Parsed[T]]) -> Parsed[dict[str, 
     return here.done(found)
 
 
-def _misfit(needed: str, raw: Json) -> Parsed[T]:
-    return Parsed(None, (Problem("", f"{needed} is needed, and {describe(raw)} was found"),))
-
-
-def _closed(raw: JsonObject, node: type[BaseModel], here: _Gathered) -> JsonObject:
-    """`raw` with keys of `node` only: a misspelt one is reported, and read as what it was meant to be."""
-    known = messages.fields(node, ())
-    for key in [key for key in raw if key not in known]:
-        here.problems.append(messages.unknown_key(key, key, known))
-        raw = _mended(raw, key, known)
-    return raw
-
-
-def _mended(raw: Mapping[str, Json], key: str, known: Iterable[str]) -> JsonObject:
-    meant = nearest(key, [name for name in known if name not in raw])
-    renamed = {meant if name == key and meant else name: item for name, item in raw.items()}
-    return {name: item for name, item in renamed.items() if name != key}
-
-
-def _aliased(raw: JsonObject, here: _Gathered) -> JsonObject:
+def _aliased(raw: JsonObject, here: Gathered) -> JsonObject:
     """A step with `intervention`, its other name, spelt `interventions`."""
     if "intervention" not in raw:
         return raw
@@ -273,49 +209,3 @@ def _aliased(raw: JsonObject, here: _Gathered) -> JsonObject:
         )
         return {key: value for key, value in raw.items() if key != "intervention"}
     return {"interventions" if key == "intervention" else key: value for key, value in raw.items()}
-
-
-def _sifted(raw: JsonObject, sift: Callable[[JsonObject], Sifted], here: _Gathered) -> JsonObject | None:
-    sifted = sift(raw)
-    here.problems += sifted.problems
-    here.broken |= set(sifted.broken)
-    return sifted.rest
-
-
-def _fit(shape: _Shape[T], raw: Json) -> Parsed[T]:
-    """Validate one part. A misspelt key is reported and read as what it was meant to be, or left out."""
-    here = _Gathered()
-    if isinstance(raw, dict):
-        rest = _sifted(raw, shape.sift, here)
-        if rest is None:
-            return here.done(None)
-        raw = rest
-    errors = _errors(shape, raw)
-    unknown = [error for error in errors if error["type"] == "extra_forbidden"]
-    if unknown:
-        here.problems += messages.problems(unknown, raw, shape.keys(raw))
-        for loc in [messages.located(error, raw) for error in unknown]:
-            raw = _mended_at(raw, loc, messages.fields(shape.keys(raw), loc[:-1]))
-        errors = _errors(shape, raw)
-    if errors:
-        here.problems += messages.problems(errors, raw, shape.keys(raw))
-        return here.done(None)
-    return here.done(shape.adapter.validate_python(raw))
-
-
-def _errors(shape: _Shape[T], raw: Json) -> list[ErrorDetails]:
-    try:
-        shape.adapter.validate_python(raw)
-    except ValidationError as error:
-        return error.errors(include_url=False)
-    return []
-
-
-def _mended_at(raw: Json, loc: messages.Loc, known: Iterable[str]) -> Json:
-    if isinstance(raw, list):
-        return [_mended_at(item, loc[1:], known) if i == loc[0] else item for i, item in enumerate(raw)]
-    if not isinstance(raw, dict):
-        return raw
-    if len(loc) == 1:
-        return _mended(raw, str(loc[0]), known)
-    return {name: _mended_at(item, loc[1:], known) if name == loc[0] else item for name, item in raw.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
@@ -81,7 +82,11 @@ class Registry(Generic[Item]):
         return iter(self.items)
 
     def __contains__(self, name: object) -> bool:
-        return any(item.name == name for item in self.items)
+        return name in self._by_name
+
+    @cached_property
+    def _by_name(self) -> dict[object, Item]:
+        return {item.name: item for item in self.items}
 
     def names(self) -> tuple[str, ...]:
         """All names, in order."""
@@ -89,7 +94,6 @@ class Registry(Generic[Item]):
 
     def get(self, name: str) -> Item:
         """The item called `name`; `KeyError` with the nearest name and the list when there is none."""
-        for item in self.items:
-            if item.name == name:
-                return item
-        raise KeyError(f"no {self.noun} is called '{name}'; {suggest(name, self.names(), self.noun + 's')}")
+        if name not in self._by_name:
+            raise KeyError(f"no {self.noun} is called '{name}'; {suggest(name, self.names(), self.noun + 's')}")
+        return self._by_name[name]

@@ -35,6 +35,10 @@ def _value(
 ) -> Iterator[Problem]:
     if makers or not own or any(part.startswith(child.path) for part in here.broken for child in own):
         return
+    if save.value.endswith(".generated") and not any(child.intervention.decode for child in own):
+        message = f"nothing is generated here, so there is no '{save.value}'"
+        yield Problem(path, message, 'give the intervention "decode": the number of tokens to generate')
+        return
     values = {value for child in own for value in child.produced}
     if step.nested and len(own) > 1:
         values |= {f"{child.name}.{value}" for child in own for value in child.produced}
