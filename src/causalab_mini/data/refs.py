@@ -64,9 +64,9 @@ def locate(ref: Ref, root: Path) -> Path:
 
 
 def tables(root: Path) -> tuple[str, ...]:
-    """`dir/table` of every table under `root`, sorted."""
-    found = (path.relative_to(root).with_suffix("") for path in root.rglob(f"*{TABLE}"))
-    return tuple(sorted(path.as_posix() for path in found if len(path.parts) > 1))
+    """Every `dir/table` and `dir/dir/table` under `root`, sorted; deeper ones load but are not listed."""
+    found = (path for depth in ("*/*", "*/*/*") for path in root.glob(depth + TABLE))
+    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in found))
 
 
 def _refusal(message: str, hint: str) -> DataRefusal:
