@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from causalab_mini.checkpoint.tokenizer import Tokenizer
-from causalab_mini.vocabulary.metrics import TokenForm
+from causalab_mini.vocabulary.metric import TokenForm
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from causalab_mini.checkpoint.text import Text
 from causalab_mini.checkpoint.tokenizer import Tokenizer
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
 from causalab_mini.vocabulary.components import COMPONENTS, Component, Width
-from causalab_mini.vocabulary.metrics import TokenForm
+from causalab_mini.vocabulary.metric import TokenForm
 
 Source = Literal["bundled", "folder", "hub", "weights"]
 

@@ -11,7 +11,8 @@ from causalab_mini.spec.document import RESERVED
 from causalab_mini.vocabulary import featurizers, metrics
 from causalab_mini.vocabulary.components import COMPONENTS, Component
 from causalab_mini.vocabulary.mechanisms import MECHANISMS, Argument, Mechanism
-from causalab_mini.vocabulary.metrics import METRICS, Metric
+from causalab_mini.vocabulary.metric import Metric
+from causalab_mini.vocabulary.metrics import METRICS
 from causalab_mini.vocabulary.node import Node
 from causalab_mini.vocabulary.reasons import Reason
 

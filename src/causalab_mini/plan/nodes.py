@@ -15,7 +15,7 @@ from causalab_mini.frames.window import Window
 from causalab_mini.spec.positions import Position
 from causalab_mini.vocabulary.components import Component
 from causalab_mini.vocabulary.mechanisms import Mechanism
-from causalab_mini.vocabulary.metrics import Metric
+from causalab_mini.vocabulary.metric import Metric
 from causalab_mini.vocabulary.reasons import Reason
 
 

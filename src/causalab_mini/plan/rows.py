@@ -5,8 +5,10 @@ Raises refusals whose paths are relative to whoever asks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from causalab_mini.checkpoint.answers import AnswerProblem
 from causalab_mini.checkpoint.facts import Checkpoint
@@ -18,7 +20,7 @@ from causalab_mini.frames.prompt import warnings_of, window
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.nodes import Batch
 from causalab_mini.spec.positions import Position
-from causalab_mini.vocabulary.metrics import TokenForm
+from causalab_mini.vocabulary.metric import TokenForm
 from causalab_mini.vocabulary.reasons import Reason
 
 Answers = tuple[int | Reason, ...]
@@ -38,7 +40,8 @@ class Rows:
         self.table = cache(self._table)
         self.batch = cache(self._batch)
         self.texts = cache(self._texts)
-        self.windows = cache(self._windows)
+        # Frozen nodes have a hash, which type checkers do not see.
+        self.windows = cast(Callable[[str, str, Position], tuple[Window, ...]], cache(self._windows))
         self.answers = cache(self._answers)
         self.example_ids = cache(self._example_ids)
 

@@ -21,7 +21,7 @@ from causalab_mini.plan.nodes import Forward, Observe, Publish, Read, Score
 from causalab_mini.results.records import MetricTable, TableRow
 from causalab_mini.run.values import Values
 from causalab_mini.schedule.lower import keep_of
-from causalab_mini.vocabulary.metrics import Scored
+from causalab_mini.vocabulary.metric import Scored
 from causalab_mini.vocabulary.reasons import Reason
 
 

@@ -20,7 +20,8 @@ from causalab_mini.spec.fit import Gathered, Parsed, Shape, closed, fit, misfit,
 from causalab_mini.spec.messages import NAME_RULE, describe
 from causalab_mini.spec.planned import Sifted
 from causalab_mini.spec.text import Json, JsonObject
-from causalab_mini.vocabulary.metrics import METRICS, AnyMetric, Metric
+from causalab_mini.vocabulary.metric import Metric
+from causalab_mini.vocabulary.metrics import METRICS, AnyMetric
 from causalab_mini.vocabulary.node import NAME_PATTERN
 
 T = TypeVar("T")

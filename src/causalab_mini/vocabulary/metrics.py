@@ -7,76 +7,15 @@ number (or list) per row. A read over the vocabulary comes as logits [n, V]; a r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from causalab_mini.vocabulary.node import Kind, Name, Node, Registry
+from causalab_mini.vocabulary.metric import AnswerMetric, ComparedMetric, Metric, Needs, Scored, TopTokens
+from causalab_mini.vocabulary.node import Kind, Registry
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-TokenForm = Literal["space_prefixed", "bare", "in_context", "id"]
-TopTokens = list[list[int | str | float]]
-
-
-class Needs(Enum):
-    """What a metric's read must be."""
-
-    LOGITS = "logits over the vocabulary"
-    DISTRIBUTION = "logits or probabilities over the vocabulary"
-    VECTOR = "a vector"
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What `score` works on: n eligible rows.
-
-    `value` and `against`: [n, V] logits or [n, w] vectors, fp32. `tokens`: answer ids [n] (int64) by field name.
-    """
-
-    value: Tensor
-    against: Tensor | None
-    tokens: dict[str, Tensor]
-
-    def token(self, field: str) -> Tensor:
-        """The value's entry at each row's token: [n]."""
-        return self.value.gather(-1, self.tokens[field][:, None])[:, 0]
-
-    def other(self) -> Tensor:
-        """`against`, which this metric must have: same shape as `value`."""
-        if self.against is None or self.against.shape != self.value.shape:
-            raise ValueError("a metric with 'against' needs two values of one shape")
-        return self.against
-
-
-class Metric(Node):
-    """A number per row. Fields that name answer columns are listed in `answers`."""
-
-    keyword: ClassVar[str]
-    unit: ClassVar[str]
-    needs: ClassVar[Needs]
-    answers: ClassVar[tuple[str, ...]] = ()
-    formula: ClassVar[str]
-
-    of: Name
-
-    def score(self, scored: Scored) -> Tensor | list[TopTokens]:
-        """One number per row: a tensor [n], fp32, or a list of n lists."""
-        raise NotImplementedError
-
-    @property
-    def compared(self) -> str | None:
-        """The read this one is compared with, if any."""
-        return None
-
-
-class AnswerMetric(Metric):
-    """A metric over answer columns; `token_form` says how text becomes a token."""
-
-    token_form: TokenForm = "space_prefixed"
 
 
 class Match(AnswerMetric):
@@ -205,17 +144,6 @@ class Entropy(Metric):
         """[n], nats."""
         log_p = scored.value.log_softmax(-1)
         return _expected(log_p, -log_p)
-
-
-class ComparedMetric(Metric):
-    """A metric of one read against another."""
-
-    against: Name
-
-    @property
-    def compared(self) -> str | None:
-        """The read named by `against`."""
-        return self.against
 
 
 class KL(ComparedMetric):

@@ -5,7 +5,7 @@ from tests.unit.checkpoint import small
 
 from causalab_mini.checkpoint import tokenizer
 from causalab_mini.checkpoint.answers import AnswerProblem, answer
-from causalab_mini.vocabulary.metrics import TokenForm
+from causalab_mini.vocabulary.metric import TokenForm
 
 VOCAB = small.with_bos().get_vocab_size()
 

@@ -9,7 +9,8 @@ from causalab_mini.spec.check import positions
 from causalab_mini.spec.check.names import Scope
 from causalab_mini.spec.document import Read
 from causalab_mini.vocabulary.components import Width
-from causalab_mini.vocabulary.metrics import LogitDiff, Metric, Needs
+from causalab_mini.vocabulary.metric import Metric, Needs
+from causalab_mini.vocabulary.metrics import LogitDiff
 
 
 def check(scope: Scope) -> Iterator[Problem]:
