@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,9 @@ WIDTHS = (16, 64, 512)
 DEPTH = 3
 BOS, EOS, PAD = "<bos>", "<eos>", "<pad>"
 VOCABULARY = 320
-WITH_BOS = ("llama", "mistral")
+VARIANTS = {"mistral_sliding": "mistral", "gpt_neox_sequential": "gpt_neox"}
+"""Builds of a family that compute differently: a window of 6 columns, and attention before the MLP."""
+WITH_BOS = ("llama", "mistral", "mistral_sliding")
 WITH_PAD = ("llama", "qwen3", "qwen2")
 
 TEXT = (
@@ -47,8 +49,8 @@ def heads(width: int) -> int:
     return {16: 2, 64: 4, 512: 8}[width]
 
 
-def build(model_type: str, width: int) -> PreTrainedModel:
-    """A seeded random model in fp32, eval mode."""
+def build(model_type: str, width: int, vocabulary: int = VOCABULARY) -> PreTrainedModel:
+    """A seeded random model in fp32, eval mode, of a family or one of its variants."""
     import torch
     from transformers import GPT2Config, GPTNeoXConfig, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
     from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
@@ -62,7 +64,7 @@ def build(model_type: str, width: int) -> PreTrainedModel:
         "bos_token_id": 0 if model_type in WITH_BOS else None,
         "eos_token_id": 1,
         "pad_token_id": 2 if model_type in WITH_PAD else None,
-        "vocab_size": VOCABULARY,
+        "vocab_size": vocabulary,
         "initializer_range": 1 / math.sqrt(width),
     }
     grouped = {
@@ -74,9 +76,11 @@ def build(model_type: str, width: int) -> PreTrainedModel:
         "num_key_value_heads": heads(width) // 2,
         "max_position_embeddings": 256,
     }
+    alike = {name: value for name, value in grouped.items() if name != "num_key_value_heads"}
     makers: dict[str, Callable[[], PreTrainedModel]] = {
         "llama": lambda: LlamaForCausalLM(LlamaConfig(**grouped)),
         "mistral": lambda: MistralForCausalLM(MistralConfig(**grouped, sliding_window=None)),
+        "mistral_sliding": lambda: MistralForCausalLM(MistralConfig(**grouped, sliding_window=6)),
         "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**grouped)),
         # Heads wider than the hidden size divided by their number, and a tied head.
         "qwen3": lambda: Qwen3ForCausalLM(
@@ -86,9 +90,8 @@ def build(model_type: str, width: int) -> PreTrainedModel:
             GPT2Config(**special, n_embd=width, n_layer=DEPTH, n_head=heads(width), n_positions=256)
         ),
         # Attention and MLP side by side on one input.
-        "gpt_neox": lambda: GPTNeoXForCausalLM(
-            GPTNeoXConfig(**{**grouped, "num_key_value_heads": None}, use_parallel_residual=True)
-        ),
+        "gpt_neox": lambda: GPTNeoXForCausalLM(GPTNeoXConfig(**alike, use_parallel_residual=True)),
+        "gpt_neox_sequential": lambda: GPTNeoXForCausalLM(GPTNeoXConfig(**alike, use_parallel_residual=False)),
     }
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(width)
@@ -100,20 +103,20 @@ def build(model_type: str, width: int) -> PreTrainedModel:
     return model.eval()
 
 
-def write_tokenizer(folder: Path, model_type: str) -> None:
-    """A byte-level BPE with a few merges; Llama's puts a BOS in front."""
+def write_tokenizer(folder: Path, model_type: str, texts: Sequence[str] = TEXT, vocabulary: int = VOCABULARY) -> None:
+    """A byte-level BPE with the merges that `texts` suggest; Llama's puts a BOS in front."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         special_tokens=[BOS, EOS, PAD],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(TEXT, trainer)
+    tokenizer.train_from_iterator(texts, trainer)
     named = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS}
     if model_type in WITH_BOS:
         named["bos_token"] = BOS
@@ -126,14 +129,16 @@ def write_tokenizer(folder: Path, model_type: str) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(named))
 
 
-def write_folder(folder: Path, model_type: str, width: int) -> Path:
+def write_folder(
+    folder: Path, model_type: str, width: int, texts: Sequence[str] = TEXT, vocabulary: int = VOCABULARY
+) -> Path:
     """Save model and tokenizer under `folder`, the way checkpoints are laid out."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     folder.mkdir(parents=True, exist_ok=True)
-    build(model_type, width).save_pretrained(folder)
-    write_tokenizer(folder, model_type)
+    build(model_type, width, vocabulary).save_pretrained(folder)
+    write_tokenizer(folder, model_type, texts, vocabulary)
     return folder
 
 

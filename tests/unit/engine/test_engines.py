@@ -1,5 +1,7 @@
 """What both engines promise beside numbers: order, ownership, errors, and a model left as it was."""
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -169,6 +171,23 @@ def test_the_model_is_left_as_it_was(engine: Engine, network: Network, error: Ex
     assert hooks_on(network) == 0
     assert torch.equal(plain_logits(network), before)
     assert torch.equal(engine.forward(INPUTS, [ROOT])["logits"], before)
+
+
+def test_nothing_is_held_after_a_call(engine: Engine, network: Network) -> None:
+    seen: list[weakref.ref[Tensor]] = []
+
+    def watch(t: Tensor) -> Tensor:
+        seen.append(weakref.ref(t))
+        return t * 1
+
+    gc.disable()
+    try:
+        kept = engine.forward(INPUTS, [block(network, 1, edit=watch, keep={"a": watch}), ROOT])
+        assert seen[0]() is None
+        del kept
+        assert all(ref() is None for ref in seen)
+    finally:
+        gc.enable()
 
 
 def test_engines_share_a_model(network: Network) -> None:
