@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from causalab_mini.checkpoint.facts import Checkpoint
@@ -16,15 +17,17 @@ from causalab_mini.engine.modules import Network
 from causalab_mini.plan.nodes import Experiment, Observe, Point
 from causalab_mini.results.records import Bundle, NearTie, Observed, WriteReport
 from causalab_mini.run.bundles import generated_bundle, output_bundle
-from causalab_mini.run.decode import CallRunner, Greedy
+from causalab_mini.run.calls import CallRunner, Greedy
+from causalab_mini.run.holders import Holders
 from causalab_mini.run.noise import noise
 from causalab_mini.run.score import Reading, Scorer
 from causalab_mini.run.values import Values
-from causalab_mini.schedule.cost import Cost, cost
+from causalab_mini.schedule.cost import Cost, call_cost
 from causalab_mini.schedule.ir import Edit, LaneValue, Noise, ObserveKey, PublishedValue, Schedule
-from causalab_mini.schedule.lower import lower
-from causalab_mini.schedule.passes.window import window_rows
+from causalab_mini.schedule.optimize import Mode, settled
+from causalab_mini.schedule.prepare import Prepared, prepare
 from causalab_mini.vocabulary.mechanisms import Gaussian
+from causalab_mini.vocabulary.reasons import Reason
 
 NEAR = 1e-3
 """A greedy margin under this is reported: another honest execution may choose otherwise."""
@@ -40,56 +43,67 @@ class PointResult:
 
 @dataclass
 class Run:
-    """One run of an experiment's points on one loaded model. Iterate over `results()`; counts grow as it goes."""
+    """One run of an experiment's points on one loaded model.
+
+    Iterate over `results()`; `prepared` says what will run, `done` counts what has. `mode` is how hard the schedule is
+    worked on; `batch_size` bounds the lanes of a call.
+    """
 
     experiment: Experiment
     checkpoint: Checkpoint
     network: Network
     engine: Engine
     batch_size: int | None = None
+    mode: Mode = "auto"
     done: Cost = field(default_factory=Cost)
-    planned: Cost = field(default_factory=Cost)
+
+    def prepared(self, skip: Collection[str] = ()) -> Prepared:
+        """The schedule of every point whose label is not in `skip`."""
+        points = (point for point in self.experiment.points if point.label not in skip)
+        mode = settled(self.mode, half=self.network.model.dtype != torch.float32)
+        return prepare(points, self.checkpoint, mode, self.batch_size)
 
     def results(self, skip: Collection[str] = ()) -> Iterator[PointResult]:
-        """Run every point whose label is not in `skip`, yielding each when its last call is done."""
-        points = [point for point in self.experiment.points if point.label not in skip]
-        schedule = lower((point.label, point.plan) for point in points)
-        schedule = window_rows(schedule, self.batch_size)
-        depth = self.checkpoint.depth
-        self.planned = cost(schedule, depth)
-        walk = _Walk(self, schedule, points)
-        last = schedule.last_calls()
+        """Run the points whose label is not in `skip`, yielding each when its last value is known."""
+        prepared = self.prepared(skip)
+        schedule = prepared.schedule
+        walk = _Walk(self, schedule, prepared.points)
         for index, call in enumerate(schedule.calls):
-            walk.calls.run(call, tuple(schedule.lanes[lane] for lane in call.lanes))
-            self.done += cost(Schedule(schedule.lanes, (call,), {}), depth)
-            for point in points:
-                if last.get(point.label) == index:
-                    yield walk.finish(point)
+            walk.calls.run(index)
+            self.done += call_cost(schedule, call, self.checkpoint.depth)
+            for label in walk.holders.finished(index):
+                yield walk.finish(label)
+            walk.release(index)
 
 
 class _Walk:
     """The state of one run: the values so far, and what was published from them."""
 
-    def __init__(self, run: Run, schedule: Schedule, points: list[Point]) -> None:
+    def __init__(self, run: Run, schedule: Schedule, points: tuple[Point, ...]) -> None:
         self._run = run
         self._schedule = schedule
-        self._values = Values()
+        self._values = Values(schedule)
+        self.holders = Holders(schedule)
         self._scorer = Scorer(run.network, run.checkpoint)
+        self._points = {point.label: point for point in points}
         self._observes: dict[ObserveKey, Observe] = {
             (point.label, observe.path): observe for point in points for observe in point.plan.observes()
         }
         self._published: dict[tuple[ObserveKey, str], dict[str, Tensor]] = {}
         greedy = Greedy(tuple(sorted(run.checkpoint.eos_ids)), run.checkpoint.pad_id)
-        self.calls = CallRunner(run.network, run.engine, greedy, self._argument, self._values)
+        self.calls = CallRunner(schedule, run.network, run.engine, greedy, self._argument, self._values)
 
-    def finish(self, point: Point) -> PointResult:
-        """Score and publish everything of a point, then forget its values."""
-        observed = tuple(self._observed((point.label, observe.path), observe) for observe in point.plan.observes())
-        keys = [key for key in self._published if key[0][0] == point.label]
-        for key in keys:
+    def finish(self, label: str) -> PointResult:
+        """Score and publish everything of a point."""
+        point = self._points[label]
+        observed = tuple(self._observed((label, observe.path), observe) for observe in point.plan.observes())
+        for key in [key for key in self._published if key[0][0] == label]:
             del self._published[key]
-        self._values.forget(self._schedule.lanes_only_of(point.label))
         return PointResult(point, observed)
+
+    def release(self, index: int) -> None:
+        """Forget the values that nothing after call `index` asks for."""
+        self._values.forget(self.holders.released(index))
 
     def _reading(self, key: ObserveKey, observe: Observe) -> Reading:
         lanes = [self._schedule.bindings[key, index] for index in range(len(observe.forwards))]
@@ -117,7 +131,8 @@ class _Walk:
             elif save.value in generated:
                 index = generated[save.value]
                 lanes = self._schedule.bindings[key, index]
-                continuations = [self._values.continuations[lane] for lane in lanes]
+                steps = observe.forwards[index].decode
+                continuations = [self._values.continuation(lane, steps) for lane in lanes]
                 yield generated_bundle(save.value, continuations, observe.example_ids)
 
     def _publish(self, key: ObserveKey, name: str) -> dict[str, Tensor]:
@@ -132,15 +147,24 @@ class _Walk:
             if not forward.decode:
                 continue
             for row, lane in enumerate(self._schedule.bindings[key, index]):
-                for step, margin in enumerate(self._values.continuations[lane].margins):
+                if not self._values.continued(lane):
+                    continue
+                for step, margin in enumerate(self._values.continuation(lane, forward.decode).margins):
                     if margin < NEAR:
                         yield NearTie(f"{forward.model} on {forward.role}", observe.example_ids[row], step, margin)
 
     def _writes(self, key: ObserveKey, observe: Observe) -> Iterator[WriteReport]:
         for index, forward in enumerate(observe.forwards):
             lanes = self._schedule.bindings[key, index]
+            if not forward.writes:
+                continue
+            # A lane has the edits of the writes that land on its row, in the same order.
+            edits = [iter(self._schedule.lanes[lane].edits) for lane in lanes]
             for write in forward.writes:
-                changes = [self._values.changes.get((lane, write.name)) for lane in lanes]
+                changes = [
+                    None if isinstance(window, Reason) else self._values.change(lane, next(own))
+                    for lane, own, window in zip(lanes, edits, write.windows, strict=True)
+                ]
                 yield WriteReport(
                     write.name,
                     forward.model,
@@ -152,7 +176,7 @@ class _Walk:
         """An edit's argument at a step: [n or 1, w]; of a generated edit, its entry for this step."""
         match edit.argument:
             case LaneValue(lane, keep, pick):
-                value = self._values.kept[lane, keep]
+                value = self._values.value(lane, keep)
                 value = value if pick is None else value[list(pick)]
             case PublishedValue(key, name, row):
                 value = self._row_of(key, name, row)

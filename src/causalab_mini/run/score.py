@@ -19,7 +19,7 @@ from causalab_mini.frames.continuation import cut, text_of
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.nodes import Forward, Observe, Publish, Read, Score
 from causalab_mini.results.records import MetricTable, TableRow
-from causalab_mini.run.values import Values
+from causalab_mini.run.values import Continuation, Values
 from causalab_mini.schedule.lower import keep_of
 from causalab_mini.vocabulary.metric import Scored
 from causalab_mini.vocabulary.reasons import Reason
@@ -70,7 +70,7 @@ class Reading:
         """Where `window` is, in the words of a table: prompt indices or steps, and the texts there."""
         index = self._forward_of[name]
         if self._read[name].pos.generated:
-            ids = self._values.continuations[self._lanes[index][row]].ids
+            ids = self._continuation(index, row).ids
             return window, tuple(self._checkpoint.token_text(ids[step]) for step in window)
         text = self._observe.forwards[index].batch.rows[row]
         places = tuple(column - text.prefix for column in window)
@@ -78,9 +78,11 @@ class Reading:
 
     def stopped_at(self, name: str, row: int) -> int | None:
         """The first step at which the row's raw argmax was an EOS id."""
-        lane = self._lanes[self._forward_of[name]][row]
-        continuation = self._values.continuations.get(lane)
-        return None if continuation is None else continuation.stopped_at
+        return self._continuation(self._forward_of[name], row).stopped_at
+
+    def _continuation(self, forward: int, row: int) -> Continuation:
+        steps = self._observe.forwards[forward].decode
+        return self._values.continuation(self._lanes[forward][row], steps)
 
     def _located(self, read: Read, row: int, lane: int) -> Located:
         window = read.windows[row]
@@ -88,7 +90,7 @@ class Reading:
             return Located(window, ())
         keep = keep_of(read, row)
         assert keep is not None, "a read with a window keeps a value"
-        value = self._values.kept[lane, keep]
+        value = self._values.value(lane, keep)
         if not read.pos.deferred:
             return Located(value, window)
         found = self._cut(read, row, lane)
@@ -97,9 +99,10 @@ class Reading:
         return Located(value[list(found)], found)
 
     def _cut(self, read: Read, row: int, lane: int) -> Window:
+        index = self._forward_of[read.name]
         text = None if read.texts is None else read.texts[row]
         if lane not in self._texts:
-            self._texts[lane] = text_of(self._values.continuations[lane].ids, self._checkpoint.decode)
+            self._texts[lane] = text_of(self._continuation(index, row).ids, self._checkpoint.decode)
         return cut(read.pos, self._texts[lane], self._checkpoint.eos_ids, text)
 
 

@@ -1,59 +1,93 @@
 """What calls have made known so far: kept values, continuations, and the changes writes made.
 
-Values live on the CPU as soon as they are read, in the model's own dtype.
+Values live on the CPU as soon as they are read, in the model's own dtype. Each is stored with the lane that computed
+it and found from the lane a row is bound to.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from causalab_mini.schedule.ir import Keep
+from causalab_mini.schedule.ir import Edit, Keep, Schedule
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """What one lane generated: ids [N], each choice's margin over the runner-up, and where it wanted to stop."""
+    """What one lane generated: ids [N], each choice's margin over the runner-up, and the steps it wanted to stop at."""
 
     ids: tuple[int, ...]
     margins: tuple[float, ...]
-    stopped_at: int | None
+    stops: tuple[int, ...]
+
+    def upto(self, steps: int) -> Continuation:
+        """The first `steps` tokens of it."""
+        stops = tuple(step for step in self.stops if step < steps)
+        return Continuation(self.ids[:steps], self.margins[:steps], stops)
+
+    @property
+    def stopped_at(self) -> int | None:
+        """The first step whose raw argmax was an EOS id."""
+        return self.stops[0] if self.stops else None
 
 
-@dataclass
+@dataclass(frozen=True)
 class Change:
-    """How often an edit acted on a lane, and the largest change of any entry."""
+    """How often an edit acted on a lane, and the largest change of any entry (None where it did not act)."""
 
-    firings: int = 0
-    largest: float = 0.0
+    firings: int
+    largest: float | None
 
 
-@dataclass
 class Values:
-    """The store a schedule fills. Keys are lanes; a value is [len(at), w]."""
+    """The store a schedule fills."""
 
-    kept: dict[tuple[int, Keep], Tensor] = field(default_factory=dict[tuple[int, Keep], Tensor])
-    continuations: dict[int, Continuation] = field(default_factory=dict[int, Continuation])
-    changes: dict[tuple[int, str], Change] = field(default_factory=dict[tuple[int, str], Change])
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._kept: dict[int, dict[Keep, list[Tensor]]] = {}
+        self._changes: dict[int, dict[tuple[Edit, int], float]] = {}
+        self._continuations: dict[int, Continuation] = {}
 
     def keep(self, lane: int, keep: Keep, value: Tensor) -> None:
-        """Store a value; a generated keep grows by its steps in order."""
-        old = self.kept.get((lane, keep))
-        self.kept[lane, keep] = value if old is None else torch.cat((old, value))
+        """Store a value of `lane`, [n, w]; a generated keep grows by its steps in order."""
+        self._kept.setdefault(lane, {}).setdefault(keep, []).append(value)
 
-    def changed(self, lane: int, name: str, firings: int, largest: float) -> None:
-        """Count that edit `name` acted on `lane`."""
-        change = self.changes.setdefault((lane, name), Change())
-        change.firings += firings
-        change.largest = max(change.largest, largest) if largest == largest else largest
+    def value(self, lane: int, keep: Keep) -> Tensor:
+        """What `keep` is of the row bound to `lane`: [len(at), w]."""
+        found = [part for owner, own in self._schedule.parts(lane, keep) for part in self._kept[owner][own]]
+        return found[0] if len(found) == 1 else torch.cat(found)
 
-    def forget(self, lanes: tuple[int, ...]) -> None:
+    def changed(self, lane: int, edit: Edit, at: int, largest: float) -> None:
+        """Note that `edit` acted on `lane` at one column or step."""
+        self._changes.setdefault(lane, {})[edit, at] = largest
+
+    def change(self, lane: int, edit: Edit) -> Change:
+        """What `edit` did to the row bound to `lane`."""
+        owners = ((self._schedule.owner(lane, edit.frame, at), at) for at in edit.at)
+        sizes = [self._changes.get(owner, {}).get((edit, at)) for owner, at in owners]
+        acted = [size for size in sizes if size is not None]
+        # A change that is not a number is the largest there can be.
+        strange = next((size for size in acted if size != size), None)
+        return Change(len(acted), strange if strange is not None else max(acted, default=None))
+
+    def generated(self, lane: int, continuation: Continuation) -> None:
+        """Store what `lane` generated."""
+        self._continuations[lane] = continuation
+
+    def continuation(self, lane: int, steps: int) -> Continuation:
+        """The first `steps` tokens of what the row bound to `lane` generated."""
+        return self._continuations[lane].upto(steps)
+
+    def continued(self, lane: int) -> bool:
+        """Whether it is known what `lane` generated."""
+        return lane in self._continuations
+
+    def forget(self, lanes: Iterable[int]) -> None:
         """Drop everything known of `lanes`."""
-        gone = set(lanes)
-        for store in (self.kept, self.changes):
-            for key in [key for key in store if key[0] in gone]:
-                del store[key]  # pyright: ignore[reportArgumentType]
-        for lane in gone:
-            self.continuations.pop(lane, None)
+        for lane in lanes:
+            self._kept.pop(lane, None)
+            self._changes.pop(lane, None)
+            self._continuations.pop(lane, None)

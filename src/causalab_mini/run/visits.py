@@ -23,13 +23,16 @@ from causalab_mini.vocabulary.mechanisms import Argument, Mechanism
 
 @dataclass(frozen=True)
 class EditCells:
-    """An edit of one lane in this call: its cells' columns, and its argument [n or 1, w], a number or None."""
+    """An edit of one lane in this call: its cells' columns, its argument [n or 1, w], a number or None, and the prompt
+    columns or the step that the cells are.
+    """
 
     slot: int
     lane: int
     columns: tuple[int, ...]
     edit: Edit
     argument: Tensor | float | None
+    at: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Stop:
 class Report(Protocol):
     """Told how much each cell of an edit changed: [n] largest absolute changes, in the order of the cells."""
 
-    def __call__(self, cells: list[EditCells], largest: Tensor) -> None:
+    def __call__(self, cells: list[EditCells], largest: Tensor, /) -> None:
         """Take the changes of one group."""
         ...
 

@@ -1,18 +1,18 @@
 """What a schedule costs, counted before it runs: calls, and token-layers.
 
-A token-layer is one token column through one decoder layer.
+A token-layer is one token column, padding included, through one decoder layer.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from causalab_mini.schedule.ir import Schedule
+from causalab_mini.schedule.ir import Call, Schedule
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Forward calls of the model, decode steps included, and token-layers, padding columns included."""
+    """Calls (a prefill and the greedy steps after it are one), and token-layers."""
 
     calls: int = 0
     token_layers: int = 0
@@ -22,11 +22,12 @@ class Cost:
         return Cost(self.calls + other.calls, self.token_layers + other.token_layers)
 
 
+def call_cost(schedule: Schedule, call: Call, depth: int) -> Cost:
+    """The cost of one call on a model of `depth` layers."""
+    later = max(schedule.steps(call) - 1, 0)
+    return Cost(1, len(call.lanes) * (call.width + later) * depth)
+
+
 def cost(schedule: Schedule, depth: int) -> Cost:
-    """The cost of running `schedule` on a model of `depth` layers."""
-    total = Cost()
-    for call in schedule.calls:
-        steps = max(schedule.lanes[lane].decode for lane in call.lanes)
-        later = max(steps - 1, 0)
-        total += Cost(1 + later, len(call.lanes) * (call.width + later) * depth)
-    return total
+    """The cost of all calls of a schedule."""
+    return sum((call_cost(schedule, call, depth) for call in schedule.calls), Cost())

@@ -1,20 +1,26 @@
 """A schedule: which calls make a plan's values known. Data only; reads no tensor and knows no engine.
 
-A *lane* is one row of one forward: its tokens, the edits that act on it, the values kept from it. A *call* runs
-some lanes together. Lanes are what the promise of the product is about (a row's number depends on nothing but the row),
-so a pass may regroup, unite and share lanes as long as every plan read still finds its lane and its value.
+A *lane* is one row of one forward: its tokens, the edits that act on it, the values kept from it. A *call* runs some
+lanes together. Lanes are what the promise of the product is about (a row's number depends on nothing but the row), so a
+pass may regroup, unite and share lanes as long as every plan read still finds its value.
+
+A lane may start in the middle: its columns before `start` are those of its `parent`, which has the same tokens and the
+same edits there. Columns always count from the row's first token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from causalab_mini.plan.nodes import Place
 from causalab_mini.vocabulary.mechanisms import Mechanism
 
 Frame = Literal["prompt", "generated"]
+
+ObserveKey = tuple[str, tuple[str, ...]]
+"""Which observe step of which point: the point's label and the step's path."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,6 @@ Argument = float | LaneValue | PublishedValue | Noise | None
 class Edit:
     """One write as it acts on one lane: at columns of the prefill, or at steps in the one column each sees."""
 
-    name: str
     place: Place
     frame: Frame
     at: tuple[int, ...]
@@ -69,49 +74,83 @@ class Edit:
 
 @dataclass(frozen=True)
 class Lane:
-    """One row of one forward. `ids` are its own tokens, prefix included; edits in the order they apply."""
+    """One row of one forward.
+
+    `ids` are all its tokens, prefix included; `edits` come in the order they apply. Of `keeps`, those in the prompt
+    frame are at columns from `start` on. `start` is `len(ids)` for a lane that only goes on generating where the
+    parent's prefill ended.
+    """
 
     ids: tuple[int, ...]
     edits: tuple[Edit, ...]
     keeps: tuple[Keep, ...]
     decode: int
+    start: int = 0
+    parent: int | None = None
+
+    @property
+    def columns(self) -> int:
+        """How many prompt columns it runs itself."""
+        return len(self.ids) - self.start
 
 
 @dataclass(frozen=True)
 class Call:
-    """Lanes that run together, left-padded to `width` columns."""
+    """Lanes that run together: `width` new columns, left-padded, after `cached` columns of their parents', left-padded.
+
+    `head` are the columns of `width` whose logits are computed. All lanes decode the same number of steps.
+    """
 
     lanes: tuple[int, ...]
     width: int
-
-
-ObserveKey = tuple[str, tuple[str, ...]]
-"""Which observe step of which point: the point's label and the step's path."""
+    head: tuple[int, ...]
+    cached: int = 0
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Calls in an order in which every argument is known before it is needed.
+    """Calls in an order in which every argument and every parent is known before it is needed.
 
-    `bindings` says, for every forward of every observe step, which lane stands for each of its rows.
+    `bindings` says, for every forward of every observe step, which lane stands for each of its rows. `wanted` are the
+    values that tables and outputs are made of, and `heard` the lanes whose continuation they show: what no pass may
+    lose. Both are given with the lane a row is bound to, whoever of its parents has the value.
     """
 
     lanes: tuple[Lane, ...]
     calls: tuple[Call, ...]
     bindings: Mapping[tuple[ObserveKey, int], tuple[int, ...]]
+    wanted: frozenset[tuple[int, Keep]]
+    heard: frozenset[int]
 
-    def last_calls(self) -> dict[str, int]:
-        """For every point, the index of the last call that one of its lanes is in."""
-        call_of = {lane: index for index, call in enumerate(self.calls) for lane in call.lanes}
-        last: dict[str, int] = {}
-        for ((label, _), _), lanes in self.bindings.items():
-            last[label] = max(last.get(label, 0), *(call_of[lane] for lane in lanes))
-        return last
+    def steps(self, call: Call) -> int:
+        """How many tokens a call's lanes generate."""
+        return max(self.lanes[lane].decode for lane in call.lanes)
 
-    def lanes_only_of(self, label: str) -> tuple[int, ...]:
-        """The lanes that serve the point `label` and no other."""
-        mine: set[int] = set()
-        others: set[int] = set()
-        for ((point, _), _), lanes in self.bindings.items():
-            (mine if point == label else others).update(lanes)
-        return tuple(sorted(mine - others))
+    def owner(self, lane: int, frame: Frame, at: int) -> int:
+        """The lane that computes column (or step) `at` of `lane`: itself, or one of its parents.
+
+        Step 0 is computed with the last column.
+        """
+        column = at if frame == "prompt" else len(self.lanes[lane].ids) - 1
+        if frame == "generated" and at > 0:
+            return lane
+        while column < self.lanes[lane].start:
+            parent = self.lanes[lane].parent
+            if parent is None:
+                raise ValueError(f"lane {lane} starts at column {self.lanes[lane].start} and has no parent")
+            lane = parent
+        return lane
+
+    def parts(self, lane: int, keep: Keep) -> list[tuple[int, Keep]]:
+        """The lanes that have the entries of `keep`, with the part each has, in the order of its entries."""
+        owners: dict[int, list[int]] = {}
+        for at in keep.at:
+            owners.setdefault(self.owner(lane, keep.frame, at), []).append(at)
+        return [(owner, keep if len(owners) == 1 else replace(keep, at=tuple(at))) for owner, at in owners.items()]
+
+
+def arguments_of(lane: Lane) -> Iterator[LaneValue]:
+    """The values of other lanes that a lane's edits use."""
+    for edit in lane.edits:
+        if isinstance(edit.argument, LaneValue):
+            yield edit.argument

@@ -6,7 +6,6 @@ Everything a cleverer schedule may do is a pass over what this makes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from causalab_mini.frames.runs import cut
 from causalab_mini.plan.nodes import Forward, Observe, OutputOperand, Plan, Read, ReadOperand, Write
@@ -41,26 +40,57 @@ def lower(points: Iterable[tuple[str, Plan]]) -> Schedule:
     for label, plan in points:
         for observe in plan.observes():
             build.observe((label, observe.path), observe)
-    return Schedule(tuple(build.lanes), tuple(build.calls), dict(build.bindings))
-
-
-@dataclass
-class _Build:
-    lanes: list[Lane] = field(default_factory=list[Lane])
-    calls: list[Call] = field(default_factory=list[Call])
-    bindings: dict[tuple[ObserveKey, int], tuple[int, ...]] = field(
-        default_factory=dict[tuple[ObserveKey, int], tuple[int, ...]]
+    return Schedule(
+        tuple(build.lanes), tuple(build.calls), build.bindings, frozenset(build.wanted), frozenset(build.heard)
     )
+
+
+class _Build:
+    def __init__(self) -> None:
+        self.lanes: list[Lane] = []
+        self.calls: list[Call] = []
+        self.bindings: dict[tuple[ObserveKey, int], tuple[int, ...]] = {}
+        self.wanted: dict[tuple[int, Keep], None] = {}
+        self.heard: set[int] = set()
 
     def observe(self, key: ObserveKey, observe: Observe) -> None:
         sources: dict[str, tuple[Read, int, int]] = {}
+        looked_at = {score.metric.of for score in observe.scores} | {publish.read for publish in observe.outputs}
+        looked_at |= {score.metric.compared for score in observe.scores if score.metric.compared is not None}
+        saved = {save.value for save in observe.saves}
         for index, forward in enumerate(observe.forwards):
             first = len(self.lanes)
-            self.lanes.extend(_lanes(key, observe, forward, sources))
+            own = tuple(_lanes(key, observe, forward, sources))
+            self.lanes.extend(own)
             numbers = tuple(range(first, len(self.lanes)))
-            self.calls.append(Call(numbers, forward.batch.width))
+            width = forward.batch.width
+            self.calls.append(Call(numbers, width, head_columns(own, width)))
             self.bindings[key, index] = numbers
-            sources.update({read.name: (read, first, forward.decode) for read in forward.reads})
+            for read in forward.reads:
+                sources[read.name] = (read, first, forward.decode)
+                if read.name in looked_at:
+                    found = ((lane, keep_of(read, row)) for row, lane in enumerate(numbers))
+                    self.wanted.update({(lane, keep): None for lane, keep in found if keep is not None})
+            shown = forward.decode and any(read.name in looked_at for read in forward.reads)
+            if shown or observe.generated[index] in saved - {""}:
+                self.heard.update(numbers)
+
+
+def head_columns(lanes: Iterable[Lane], width: int) -> tuple[int, ...]:
+    """The columns of a call, `width` wide, at which lanes read, write or need logits to go on."""
+    columns: set[int] = set()
+    for lane in lanes:
+        offset = width - len(lane.ids)
+        if lane.decode:
+            columns.add(width - 1)
+        for tap in (*lane.keeps, *lane.edits):
+            if tap.place.component.identity != "logits":
+                continue
+            if tap.frame == "prompt":
+                columns.update(offset + column for column in tap.at if column >= lane.start)
+            elif 0 in tap.at:
+                columns.add(width - 1)
+    return tuple(sorted(columns))
 
 
 def _lanes(
@@ -69,7 +99,6 @@ def _lanes(
     for row, text in enumerate(forward.batch.rows):
         edits = tuple(
             Edit(
-                write.name,
                 write.place,
                 _frame(write.pos.generated),
                 window,

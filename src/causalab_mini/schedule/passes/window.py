@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from causalab_mini.schedule.ir import Call, Schedule
+from causalab_mini.schedule.ir import Schedule
 
 
 def window_rows(schedule: Schedule, size: int | None) -> Schedule:
@@ -12,7 +12,7 @@ def window_rows(schedule: Schedule, size: int | None) -> Schedule:
     if size is None:
         return schedule
     calls = tuple(
-        Call(call.lanes[start : start + size], call.width)
+        replace(call, lanes=call.lanes[start : start + size])
         for call in schedule.calls
         for start in range(0, len(call.lanes), size)
     )

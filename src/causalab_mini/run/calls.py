@@ -1,0 +1,199 @@
+"""One call: the columns its lanes run themselves, and the greedy steps after them.
+
+Step 0 is the prefill and emits token 0; step k sees token k−1 in its one column and emits token k. Padding is on the
+left, so the last column is every lane's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache
+
+from causalab_mini.engine.caches import fresh
+from causalab_mini.engine.contract import Engine, Inputs, Visit
+from causalab_mini.engine.modules import Network
+from causalab_mini.run.decode import Choices
+from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
+from causalab_mini.run.values import Values
+from causalab_mini.run.visits import EditCells, KeepCells, gather_stops, split, visit
+from causalab_mini.schedule.ir import Edit, Frame, Lane, Schedule
+
+LOGITS = "logits of the last position"
+TOKENS = "input_ids"
+HEAD = "logits"
+
+Arguments = Callable[[Edit, int], Tensor | float | None]
+"""An edit's argument at a step: [len(at) or 1, w] in the prompt's frame, [1, w] at a step, or a number."""
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """How the next token is chosen: the ids never picked, and what stands in padded places."""
+
+    eos_ids: tuple[int, ...]
+    pad_id: int
+
+
+@dataclass(frozen=True)
+class _Now:
+    """One forward of a call: its lanes by number, the step, and how many columns it has."""
+
+    numbers: tuple[int, ...]
+    lanes: tuple[Lane, ...]
+    step: int
+    width: int
+
+    def own(self, lane: Lane, frame: Frame, at: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Which entries of `at` happen in this forward, and at which columns of its tensors."""
+        if frame == "generated":
+            return ((at.index(self.step),), (self.width - 1,)) if self.step in at else ((), ())
+        if self.step:
+            return (), ()
+        offset = self.width - len(lane.ids)
+        entries = tuple(entry for entry, column in enumerate(at) if column >= lane.start)
+        return entries, tuple(offset + at[entry] for entry in entries)
+
+
+class CallRunner:
+    """Runs the calls of a schedule in order on one loaded model into one store."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        network: Network,
+        engine: Engine,
+        greedy: Greedy,
+        arguments: Arguments,
+        values: Values,
+    ) -> None:
+        self._schedule = schedule
+        self._network = network
+        self._engine = engine
+        self._greedy = greedy
+        self._arguments = arguments
+        self._values = values
+        self._place = {
+            number: (index, slot) for index, call in enumerate(schedule.calls) for slot, number in enumerate(call.lanes)
+        }
+        self._last_use: dict[int, int] = {}
+        self._forked: set[int] = set()
+        for index, call in enumerate(schedule.calls):
+            for number in call.lanes:
+                parent = schedule.lanes[number].parent
+                if parent is not None:
+                    self._last_use[self._place[parent][0]] = index
+                    if not call.width:
+                        self._forked.add(self._place[parent][0])
+        self._states: dict[int, State] = {}
+
+    def run(self, index: int) -> None:
+        """Run the schedule's call number `index`."""
+        call = self._schedule.calls[index]
+        lanes = tuple(self._schedule.lanes[number] for number in call.lanes)
+        steps = self._schedule.steps(call)
+        parents = [self._parent(lane) for lane in lanes]
+        stored = steps > 1 or index in self._last_use
+        cache = taken_over(call, lanes, parents, stored=stored) if call.cached else fresh(self._network)
+        mask = masks(call, lanes).to(self._engine.device)
+        if call.width:
+            ids = new_ids(call, lanes, self._greedy.pad_id).to(self._engine.device)
+            keeps_cache = stored or call.cached > 0
+            now = _Now(call.lanes, lanes, 0, call.width)
+            logits = self._forward(now, ids, mask, cache if keeps_cache else None, call.head)
+        else:
+            logits = last_logits(parents)
+        if index in self._last_use:
+            self._states[index] = State(call, lanes, cache, logits if index in self._forked else None)
+        if steps:
+            # Later calls branch from the prompt's columns alone, so the loop may go on in the same cache.
+            self._decode(_Now(call.lanes, lanes, 1, 1), steps, logits, mask, cache)
+        for finished in [number for number in self._states if self._last_use[number] <= index]:
+            del self._states[finished]
+
+    def _parent(self, lane: Lane) -> Parent:
+        if lane.parent is None or lane.start == 0:
+            return Parent(None, 0)
+        index, slot = self._place[lane.parent]
+        return Parent(self._states[index], slot)
+
+    def _decode(self, now: _Now, steps: int, logits: Tensor, mask: Tensor, cache: Cache) -> None:
+        """The greedy loop from the last position's logits [L, V]."""
+        choices = Choices(self._greedy.eos_ids)
+        chosen = choices.choose(logits)
+        for step in range(1, steps):
+            mask = torch.cat((mask, mask.new_ones(len(now.lanes), 1)), dim=-1)
+            logits = self._forward(_Now(now.numbers, now.lanes, step, 1), chosen[:, None], mask, cache, (0,))
+            chosen = choices.choose(logits)
+        for number, continuation in zip(now.numbers, choices.continuations(), strict=True):
+            self._values.generated(number, continuation)
+
+    def _forward(self, now: _Now, ids: Tensor, mask: Tensor, cache: Cache | None, head: tuple[int, ...]) -> Tensor:
+        """One forward on `ids` [L, T]: raw logits [L, V] of the last column, empty when the head is not there."""
+        stops = gather_stops(self._edits(now), _keeps(now))
+        place_of = {column: index for index, column in enumerate(head)}
+        visits: list[Visit] = []
+        for index, stop in enumerate(stops):
+            identity = stop.place.component.identity
+            if identity == TOKENS:
+                for cells in stop.keeps:
+                    self._values.keep(cells.lane, cells.keep, ids[cells.slot, list(cells.columns)][:, None].cpu())
+                continue
+            column_of = place_of.__getitem__ if identity == HEAD else int
+            spot = self._network.locate(identity, stop.place.layer)
+            visits.append(visit(stop, spot, str(index), column_of, self._report(now)))
+        if now.width - 1 in place_of:
+            visits = _with_last_logits(visits, self._network)
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -now.width :]
+        columns = torch.tensor(head, dtype=torch.long, device=ids.device)
+        out = self._engine.forward(Inputs(ids, mask, positions, columns, cache), visits)
+        for index, stop in enumerate(stops):
+            if stop.keeps and stop.place.component.identity != TOKENS:
+                for cells, value in split(stop, out[str(index)]):
+                    self._values.keep(cells.lane, cells.keep, value)
+        return out.get(LOGITS, torch.empty(0))
+
+    def _edits(self, now: _Now) -> Iterator[EditCells]:
+        for slot, (number, lane) in enumerate(zip(now.numbers, now.lanes, strict=True)):
+            for edit in lane.edits:
+                entries, columns = now.own(lane, edit.frame, edit.at)
+                if columns:
+                    argument = self._arguments(edit, now.step)
+                    if isinstance(argument, Tensor) and argument.shape[0] not in (1, len(columns)):
+                        argument = argument[list(entries)]
+                    yield EditCells(slot, number, columns, edit, argument, tuple(edit.at[entry] for entry in entries))
+
+    def _report(self, now: _Now) -> Callable[[list[EditCells], Tensor], None]:
+        def report(cells: list[EditCells], largest: Tensor) -> None:
+            sizes = iter(largest.tolist())
+            for cell in cells:
+                for at in cell.at:
+                    self._values.changed(cell.lane, cell.edit, at, next(sizes))
+
+        return report
+
+
+def _keeps(now: _Now) -> Iterator[KeepCells]:
+    for slot, (number, lane) in enumerate(zip(now.numbers, now.lanes, strict=True)):
+        for keep in lane.keeps:
+            _, columns = now.own(lane, keep.frame, keep.at)
+            if columns:
+                yield KeepCells(slot, number, columns, keep)
+
+
+def _last(logits: Tensor) -> Tensor:
+    """[L, K, V] → [L, V]: the last column's."""
+    return logits[:, -1].clone()
+
+
+def _with_last_logits(visits: list[Visit], network: Network) -> list[Visit]:
+    """The same visits, the logits of the last column kept too: after whatever edits them."""
+    spot = network.locate(HEAD, None)
+    keep: dict[str, Callable[[Tensor], Tensor]] = {LOGITS: _last}
+    if visits and visits[-1].module == spot.path:
+        last = visits[-1]
+        return [*visits[:-1], Visit(last.module, last.side, last.edit, {**last.keep, **keep})]
+    return [*visits, Visit(spot.path, spot.side, None, keep)]

@@ -1,0 +1,74 @@
+"""Stack points, sort rows: lanes of one round run together, whatever point, role or step they serve. Promise: last bit.
+
+Lanes of a round are told apart only by how far they decode and by how many columns they run: few lengths share a call
+when padding them costs less than a further call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from causalab_mini.schedule.ir import Call, Schedule
+from causalab_mini.schedule.limits import CALL_COLUMNS, Limits, Shape
+from causalab_mini.schedule.lower import head_columns
+
+
+def stack(schedule: Schedule, limits: Limits, shape: Shape) -> Schedule:
+    """The rounds of a schedule cut into calls of lanes that fit together, within the limits."""
+    calls = tuple(call for round_ in schedule.calls for call in _calls(schedule, round_, limits, shape))
+    return replace(schedule, calls=calls)
+
+
+def _calls(schedule: Schedule, round_: Call, limits: Limits, shape: Shape) -> Iterator[Call]:
+    by_decode: dict[int, list[int]] = {}
+    for number in round_.lanes:
+        by_decode.setdefault(schedule.lanes[number].decode, []).append(number)
+    for _, numbers in sorted(by_decode.items()):
+        by_width: dict[int, list[int]] = {}
+        for number in numbers:
+            by_width.setdefault(schedule.lanes[number].columns, []).append(number)
+        for group in _grouped({width: len(found) for width, found in by_width.items()}):
+            members = sorted(number for width in group for number in by_width[width])
+            for chunk in _chunks(schedule, members, max(group), limits, shape):
+                yield _call(schedule, chunk)
+
+
+def _grouped(counts: dict[int, int]) -> list[list[int]]:
+    """Widths cut into runs so that padded columns and calls cost least together."""
+    widths = sorted(counts)
+    best: list[tuple[int, int]] = [(0, 0)]
+    for end in range(1, len(widths) + 1):
+        options: list[tuple[int, int]] = []
+        for start in range(end):
+            lanes = sum(counts[width] for width in widths[start:end])
+            options.append((best[start][0] + lanes * widths[end - 1] + CALL_COLUMNS, start))
+        best.append(min(options))
+    groups: list[list[int]] = []
+    end = len(widths)
+    while end:
+        start = best[end][1]
+        groups.append(widths[start:end])
+        end = start
+    return groups[::-1]
+
+
+def _chunks(
+    schedule: Schedule, members: list[int], width: int, limits: Limits, shape: Shape
+) -> Iterator[tuple[int, ...]]:
+    """Members in calls of at most what the limits allow, as even as they can be."""
+    decode = schedule.lanes[members[0]].decode
+    heads = len(head_columns((schedule.lanes[number] for number in members), width))
+    cells = heads * shape.vocab + (decode + width) * shape.cache
+    size = min(limits.lanes or len(members), limits.columns // width, limits.cells // max(cells, 1))
+    size = max(1, min(size, len(members)))
+    count = -(-len(members) // size)
+    even = -(-len(members) // count)
+    for start in range(0, len(members), even):
+        yield tuple(members[start : start + even])
+
+
+def _call(schedule: Schedule, numbers: tuple[int, ...]) -> Call:
+    lanes = [schedule.lanes[number] for number in numbers]
+    width = max(lane.columns for lane in lanes)
+    return Call(numbers, width, head_columns(lanes, width), cached=max(lane.start for lane in lanes))

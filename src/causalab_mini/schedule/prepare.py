@@ -1,0 +1,41 @@
+"""From points to the schedule that will run, and what it costs beside the naive one. Needs no weights and no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.plan.nodes import Point
+from causalab_mini.schedule.cost import Cost, cost
+from causalab_mini.schedule.ir import Schedule
+from causalab_mini.schedule.limits import Limits, Shape
+from causalab_mini.schedule.lower import lower
+from causalab_mini.schedule.optimize import Mode, Pass, Promise, optimize
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The calls that make `points` known: the schedule, its mode and passes, its cost and the naive one's."""
+
+    points: tuple[Point, ...]
+    schedule: Schedule
+    mode: Mode
+    passes: tuple[Pass, ...]
+    planned: Cost
+    naive: Cost
+
+    @property
+    def promise(self) -> Promise:
+        """What the passes together do to the numbers."""
+        return max((step.promise for step in self.passes), key=list(Promise).index, default=Promise.EXACT)
+
+
+def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, batch_size: int | None = None) -> Prepared:
+    """The schedule of `points` under a mode that is settled (not `auto`)."""
+    chosen = tuple(points)
+    lowered = lower((point.label, point.plan) for point in chosen)
+    depth = checkpoint.depth
+    shape = Shape(depth, checkpoint.vocab, 2 * depth * checkpoint.kv_heads * checkpoint.head_dim)
+    schedule, passes = optimize(lowered, mode, Limits(lanes=batch_size), shape)
+    return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(lowered, depth))
