@@ -70,7 +70,7 @@ def located(error: ErrorDetails, raw: object) -> Loc:
         if isinstance(raw, dict) and part in raw:
             raw = cast(Mapping[object, object], raw)[part]
             kept.append(part)
-        elif isinstance(raw, list | tuple) and isinstance(part, int):
+        elif isinstance(raw, list | tuple) and isinstance(part, int) and part < len(raw):
             raw = cast(Sequence[object], raw)[part]
             kept.append(part)
         elif isinstance(raw, dict) and last:
@@ -110,7 +110,7 @@ def problem(error: ErrorDetails, loc: Loc, keys: Sequence[str]) -> Problem:
     if kind == "missing":
         return missing_key(where, str(loc[-1]), keys)
     if kind == "literal_error":
-        allowed = str(context["expected"])
+        allowed = str(context["expected"]).replace("True", "true")
         return Problem(where, f"{allowed} is needed, and {found} was found", _closest(error["input"], allowed))
     if kind == "mismatch":
         return Problem(where, f"{context['expected']} is needed, and {found} was found")

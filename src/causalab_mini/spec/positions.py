@@ -9,9 +9,15 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from causalab_mini.vocabulary.node import FromList, Node, mismatch, whole
+from causalab_mini.vocabulary.node import Node, mismatch, whole
 
 CUTS = ("index", "span", "last", "all")
+
+
+def _pair(value: object) -> object:
+    if isinstance(value, list | tuple) and len(value) == 2 and all(whole(end) for end in value):
+        return tuple(value)
+    raise mismatch("a list of two integers")
 
 
 class Scope(Node):
@@ -26,7 +32,7 @@ class Position(Node):
     """One cut of a run of a frame. Exactly one of `index`, `span`, `last`, `all` is given; `spec.check` sees to it."""
 
     index: int | None = None
-    span: Annotated[tuple[int, int], FromList] | None = None
+    span: Annotated[tuple[int, int], BeforeValidator(_pair)] | None = None
     last: Annotated[int, Field(gt=0)] | None = None
     all: Literal[True] | None = None
     scope: Scope | None = None

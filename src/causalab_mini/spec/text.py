@@ -114,10 +114,12 @@ class Lines:
         return scan(self._text)
 
     def of(self, path: str) -> int | None:
-        """The line where `path` stands, or else where its nearest ancestor does; None for the document itself."""
+        """The line where `path` stands, or else where its nearest ancestor does; None for no place at all ("")."""
         while path:
             line = self._scan.lines.get(path)
             if line is not None:
                 return line
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
+            if not path:
+                return self._scan.lines.get("")
         return None

@@ -26,6 +26,8 @@ class Here:
         """The refusal of `name`, used at `path`, if `section` does not declare it."""
         if name in known or section in self.broken or f"{section}.{name}" in self.broken:
             return
+        if section == "roles" and not known:
+            return  # No roles at all is one problem, told once.
         listed = {*known, *(part.removeprefix(f"{section}.") for part in self.broken if _directly(part, section))}
         yield Problem(path, f"there is no {noun} '{name}'", suggest(name, listed, f"{noun}s"))
 

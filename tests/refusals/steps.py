@@ -1,0 +1,93 @@
+"""Steps, saves and sweeps."""
+
+from __future__ import annotations
+
+from tests.refusals.words import HEAD, METRIC, OTHER, READ, STEP, SWAP, WRITE, two_steps
+from tests.unit.spec.build import GONE, document
+
+STEPS = [
+    ([(f"{STEP}.rows.base", GONE)], f"{STEP}.rows", "the role 'base' of the intervention 'swap' has no rows", None),
+    ([(f"{STEP}.rows.base", "../secret")], f"{STEP}.rows.base", "'../secret' is outside the data root", None),
+    ([(f"{STEP}.rows.base", "/etc/passwd")], f"{STEP}.rows.base", "outside the data root", None),
+    ([(f"{STEP}.rows.base", "train")], f"{STEP}.rows.base", "'train' is not a table", "directory/table"),
+    ([("interventions.more", OTHER), (f"{STEP}.interventions", GONE)], f"{STEP}.interventions", "there are several",
+     "swap, more"),
+    ([(f"{STEP}.interventions", [])], f"{STEP}.interventions", "the list of interventions is empty", None),
+    ([(f"{STEP}.interventions", ["swap", "swap"])], f"{STEP}.interventions[1]", "'swap' stands there twice", None),
+    ([(f"{STEP}.outputs.p", "v_cf")], f"{STEP}.outputs.p", "has the name of a metric of 'swap'", None),
+    (two_steps((f"{SWAP}.writes.patch.operand", {"ref": "n"})), f"{WRITE}.operand", "no earlier step has an output 'n'",
+     "the outputs are: m"),
+    ([(f"{WRITE}.operand", {"ref": "m"}), (f"{STEP}.outputs.m", "v_cf")], f"{WRITE}.operand",
+     "made by the step 'score', which does not come before", "in the order"),
+    (two_steps(("steps.first.outputs.m", "x")), "steps.first.outputs.m", "has a read 'x'", None),
+    (two_steps(("interventions.means.reads.r.pos", {"last": 2})), f"{WRITE}.operand", "'m' has 2 tokens", None),
+    (two_steps(("interventions.means.reads.r.site", "head")), f"{WRITE}.operand", "as wide as the vocabulary", None),
+    (two_steps(("steps.first.interventions", ["means", OTHER])), f"{WRITE}.operand", "the output 'm' is made 2 times",
+     "rename one"),
+    ([(f"{STEP}.interventions", {**OTHER, "decode": 1, "models": {"m": {"input": "bass", "writes": []}}})],
+     f"{STEP}.interventions.models.m.input", "there is no role 'bass'", None),
+    ([(f"{STEP}.interventions", ["swap", {"reads": {"r": {"site": "x", "pos": 0, "input": "base"}}}])],
+     f"{STEP}.interventions[1].reads.r.site", "there is no site 'x'", None),
+]  # fmt: skip
+
+FILE = f"{STEP}.saves[0].file_path"
+SAVES = [
+    ([(f"{STEP}.saves[0].value", "q")], f"{STEP}.saves[0].value", "makes no 'q'", "p, patched.generated"),
+    ([(f"{STEP}.saves[1].value", "patchd.generated")], f"{STEP}.saves[1].value", "makes no", "'patched.generated'"),
+    ([(f"{STEP}.saves[1].value", "patched@base.generated")], f"{STEP}.saves[1].value", "makes no", None),
+    ([(f"{SWAP}.decode", 0), (f"{HEAD}.pos", -1)], f"{STEP}.saves[1].value", "nothing is generated here", "decode"),
+    ([(FILE, "../p.json")], FILE, "'../p.json' leaves the point's directory", None),
+    ([(FILE, "a/../../p.json")], FILE, "leaves the point's directory", None),
+    ([(FILE, "/tmp/p.json")], FILE, "leaves the point's directory", None),
+    ([(FILE, "C:\\p.json")], FILE, "leaves the point's directory", None),
+    ([(FILE, "..\\p.json")], FILE, "leaves the point's directory", None),
+    ([(FILE, ".p.json")], FILE, "empty or hidden part", None),
+    ([(FILE, "a//p.json")], FILE, "empty or hidden part", None),
+    ([(FILE, "")], FILE, "empty or hidden part", None),
+    ([(FILE, "p\u0000.json")], FILE, "do not print", None),
+    ([(FILE, "p" * 300 + ".json")], FILE, "too long", None),
+    ([(FILE, "document.json")], FILE, "a file the run writes itself", None),
+    ([(FILE, "run.json")], FILE, "a file the run writes itself", None),
+    ([(FILE, "summary.json")], FILE, "a file the run writes itself", None),
+    ([(FILE, "p.csv")], FILE, "'p' is a table, and 'p.csv' does not end in .json", "p.json"),
+    ([(FILE, "p.safetensors")], FILE, "'p' is a table", None),
+    ([(f"{STEP}.saves[1].file_path", "g.json")], f"{STEP}.saves[1].file_path", "is a tensor", "g.safetensors"),
+    ([(f"{STEP}.saves[2]", {"value": "p", "file_path": "p.json"})], f"{STEP}.saves[2].file_path",
+     "'p.json' is written by steps.score.saves[0] too", None),
+    ([(f"{STEP}.saves[2]", {"value": "p", "file_path": "P.json"})], f"{STEP}.saves[2].file_path",
+     "is written by", None),
+    ([(f"{STEP}.saves[2]", {"value": "p", "file_path": "p.json/p.json"})], f"{STEP}.saves[2].file_path",
+     "is written by", None),
+    ([("steps.again", document()["steps"]["score"])], "steps.again.saves[0].file_path", "written by steps.score", None),
+]  # fmt: skip
+
+INDEX = f"{HEAD}.pos.index"
+SWEEPS = [
+    ([(INDEX, {"sweep": []})], f"{INDEX}.sweep", "a sweep needs at least one value", None),
+    ([(INDEX, {"sweep": 3})], f"{INDEX}.sweep", "a sweep needs values, and 3 was found", "range"),
+    ([(INDEX, {"sweep": {"rang": [0, 3]}})], f"{INDEX}.sweep", "a sweep needs values", None),
+    ([(INDEX, {"sweep": {"range": [0, 3], "by": 2}})], f"{INDEX}.sweep.by", "a range has no key 'by'", None),
+    ([(INDEX, {"sweep": {"range": [0]}})], f"{INDEX}.sweep.range", "two or three integers, and [0]", None),
+    ([(INDEX, {"sweep": {"range": [0, 2.0]}})], f"{INDEX}.sweep.range", "two or three integers", None),
+    ([(INDEX, {"sweep": {"range": [0, True]}})], f"{INDEX}.sweep.range", "two or three integers", None),
+    ([(INDEX, {"sweep": {"range": [0, 3, 0]}})], f"{INDEX}.sweep.range", "step 0 never ends", None),
+    ([(INDEX, {"sweep": {"range": [3, 0]}})], f"{INDEX}.sweep", "at least one value", None),
+    ([(INDEX, {"sweep": {"range": [0, 10**9]}})], INDEX, "1,000,000,000 points", "fewer"),
+    ([(INDEX, {"sweep": {"range": [-(2**62), 2**62]}})], INDEX, "9,223,372,036,854,775,808 points", None),
+    ([(INDEX, {"sweep": [0, 1], "ass": "step"})], f"{INDEX}.ass", "a sweep has no key 'ass'", "did you mean 'as'?"),
+    ([(INDEX, {"sweep": [0, 1], "as": "a b"})], f"{INDEX}.as", "an axis is named by a name", None),
+    ([(INDEX, {"sweep": [0, 1], "as": 3})], f"{INDEX}.as", "and 3 was found", None),
+    ([(INDEX, {"sweep": [{"sweep": [0]}]})], f"{INDEX}.sweep", "inside the values of another", "side by side"),
+    ([("model.dtype", {"sweep": ["fp32", "bf16"]})], "model.dtype", "'model' cannot be swept", None),
+    ([("model", {"sweep": [{"key": "a", "dtype": "fp32"}]})], "model", "'model' cannot be swept", None),
+    ([("header.description", {"sweep": ["a"]})], "header.description", "'header' cannot be swept", None),
+    ([(f"{READ}.pos", {"index": {"sweep": [0, 1]}}), (INDEX, {"sweep": [0, 1]})], INDEX,
+     "2 sweeps would be the axis 'index'", '"as"'),
+    ([(f"{READ}.pos", {"index": {"sweep": [0, 1]}}), (INDEX, {"sweep": [0, 1], "as": "index"})],
+     f"{READ}.pos.index", "2 sweeps would be the axis 'index'", '"as"'),
+    ([(f"{READ}.pos", {"index": {"sweep": [0, 1], "as": "s"}}), (INDEX, {"sweep": [0], "as": "s"})], INDEX,
+     "move together, and interventions.swap.reads.v_cf.pos.index has 2", "as many"),
+    ([(f"{METRIC}.token", {"sweep": ["a b", "a_b"]})], f"{METRIC}.token", 'have one label, token=a_b: "a b" and', None),
+    ([("sites.early.layers", {"sweep": [0, [0]]})], "sites.early.layers", "have one label, layers=0: 0 and [0]", None),
+    ([(f"{METRIC}.token", {"sweep": ["x" * 300]})], f"{METRIC}.token", "too long for a directory", None),
+]  # fmt: skip
