@@ -189,6 +189,26 @@ def test_a_write_is_what_a_plain_hook_does(
             assert torch.equal(written.logits[before], clean.logits[before])
 
 
+@pytest.mark.parametrize("component", ["block_output", "attention_output", "logits"])
+@pytest.mark.parametrize(("model", "width"), MODELS)
+def test_writes_at_every_step_are_one_pass_over_the_finished_text(
+    model: str, width: int, component: str, batch: Batch, family_network: Loaded
+) -> None:
+    network = family_network(model, width)
+    place = spot(network, component)
+    visits = reading(network)
+    for step in range(STEPS):
+        visits = writing(visits, place, step, 1, -1)
+    written = decode(Traced(network), network, batch.ids, batch.mask, STEPS, visits, EOS)
+    row = batch.rows[1]
+    last = len(row) - 1
+    edits = [plain.Edit(place.path, place.side, last + step, flip) for step in range(STEPS)]
+    finished, _ = plain.forward(network.model, [*row, *written.ids[1].tolist()[:-1]], edits)
+    for step in range(STEPS):
+        assert_close(written.logits[step][1], finished[last + step])
+    assert_is_row_alone(written, 1, plain.run(network.model, row, edits, looks(network, row), STEPS, EOS))
+
+
 @pytest.mark.parametrize("engine", [Hooks, Traced])
 @pytest.mark.parametrize(("model", "width"), MODELS)
 def test_the_head_where_it_is_asked_for(

@@ -6,7 +6,7 @@ from tests import fakes, plain
 from tests.cached import decode, positions
 from torch import Tensor
 
-from causalab_mini.engine.caches import fork, fresh
+from causalab_mini.engine.caches import Source, branch, fresh
 from causalab_mini.engine.contract import Engine, Inputs, Visit
 from causalab_mini.errors import EngineFailure
 
@@ -68,7 +68,8 @@ def test_the_cache_is_what_a_whole_forward_sees() -> None:
     whole = _logits(engine, IDS, MASK, None)
     cache = fresh(NETWORK)
     _logits(engine, IDS[:, :2], MASK[:, :2], cache)
-    rest = fork(cache, torch.tensor([0, 1, 2]))
+    lanes = torch.arange(3)
+    rest = branch([Source(cache, lanes, lanes, torch.tensor([[0, 1]] * 3))], stored=True)
     assert torch.equal(_logits(engine, IDS[:, 2:], MASK, rest), whole)
     assert [called.past for called in engine.calls] == [0, 0, 2]
 
