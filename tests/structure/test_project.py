@@ -92,4 +92,3 @@ def test_no_committed_text_names_this_machine() -> None:
         if path.suffix in (".py", ".md", ".json", ".toml", ".lock", "") and path.is_file() and path.name != "LICENSE":
             text = path.read_text(errors="ignore")
             assert not re.search(r"/(root|work)/[a-z]", text), name
-            assert "--index-url" not in text, name

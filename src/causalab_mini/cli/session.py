@@ -11,13 +11,12 @@ from pathlib import Path
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.cli.progress import Report
 from causalab_mini.cli.reading import Compiled
-from causalab_mini.plan.nodes import Experiment
 from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, conditions, run_record
 from causalab_mini.results.store import Store
 from causalab_mini.results.summary import SummaryLine
-from causalab_mini.schedule.cost import cost
-from causalab_mini.schedule.lower import lower
-from causalab_mini.schedule.passes.window import window_rows
+from causalab_mini.schedule.cost import Cost
+from causalab_mini.schedule.optimize import Mode, settled
+from causalab_mini.schedule.prepare import Prepared, prepare
 
 DEFAULT_ATTENTION = "sdpa"
 """What a document that leaves `attn_implementation` open gets; every family here has it."""
@@ -30,6 +29,7 @@ class Settings:
     engine: str
     device_map: str | None
     batch_size: int | None
+    mode: Mode
     force: bool
 
 
@@ -56,35 +56,41 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
         attn_implementation=asked.attn_implementation or DEFAULT_ATTENTION,
         batch_size=settings.batch_size,
     )
-    terms = conditions(experiment, model, machinery)
-    written: list[Path] = []
+    mode = settled(settings.mode, half=asked.dtype != "fp32")
+    prepared = prepare(experiment.points, checkpoint, mode, settings.batch_size)
+    terms = conditions(experiment, model, machinery, mode)
     stamp = {"model": model.key, "revision": model.revision, "resolved": model.resolved, "dtype": asked.dtype}
+    written: list[Path] = []
+    took = Cost()
     with Store(out, experiment, compiled.source.text, terms, stamp=stamp, force=settings.force) as store:
         kept = store.kept
         for label in (point.label for point in experiment.points if point.label in kept):
             report(label, "kept")
         if len(kept) < len(experiment.points):
-            written += _run(compiled, machinery, store, report)
-        schedule = schedule_record(experiment, checkpoint.depth, settings.batch_size)
+            paths, took = _run(compiled, machinery, mode, store, report)
+            written += paths
+        schedule = schedule_record(prepared, took)
         record = run_record(experiment, model, machinery, schedule, checkpoint.eos_ids, store.completions(), len(kept))
         written += store.finish(record)
         summary = tuple(store.summary())
     return Done(tuple(written), len(experiment.points) - len(kept), len(kept), summary)
 
 
-def _run(compiled: Compiled, machinery: Machinery, store: Store, report: Report) -> list[Path]:
+def _run(compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, report: Report) -> tuple[list[Path], Cost]:
+    """Run the points that are not kept; the paths written and what it took."""
     from causalab_mini.engine.hooks import Hooks
     from causalab_mini.engine.modules import load
     from causalab_mini.run.runner import Run
 
-    network = load(compiled.checkpoint.folder, machinery.dtype, machinery.attn_implementation, machinery.device)
+    checkpoint = compiled.checkpoint
+    network = load(checkpoint.folder, machinery.dtype, machinery.attn_implementation, machinery.device)
     if machinery.engine == "hooks":
         engine = Hooks(network)
     else:
         from causalab_mini.engine.traced import Traced
 
         engine = Traced(network)
-    run = Run(compiled.experiment, compiled.checkpoint, network, engine, machinery.batch_size)
+    run = Run(compiled.experiment, checkpoint, network, engine, machinery.batch_size, mode)
     written: list[Path] = []
     began = time.perf_counter()
     for result in run.results(store.kept):
@@ -92,7 +98,7 @@ def _run(compiled: Compiled, machinery: Machinery, store: Store, report: Report)
         written += store.write(result.point, result.observed, seconds, peak_bytes())
         report(result.point.label, "done")
         began = time.perf_counter()
-    return written
+    return written, run.done
 
 
 def model_record(checkpoint: Checkpoint) -> ModelRecord:
@@ -103,20 +109,18 @@ def model_record(checkpoint: Checkpoint) -> ModelRecord:
     return ModelRecord(key, checkpoint.revision, checkpoint.source, checkpoint.resolved or digest, files)
 
 
-def schedule_record(experiment: Experiment, depth: int, batch_size: int | None) -> ScheduleRecord:
-    """What running every point takes, as it is run and as one forward for each of the plan's."""
-    naive = lower((point.label, point.plan) for point in experiment.points)
-    windowed = window_rows(naive, batch_size)
-    run, plain = cost(windowed, depth), cost(naive, depth)
-    changed = windowed != naive
+def schedule_record(prepared: Prepared, took: Cost) -> ScheduleRecord:
+    """The schedule as provenance tells it."""
     return ScheduleRecord(
-        mode="naive",
-        promise="last bit" if changed else "exact",
-        passes=("window rows",) if changed else (),
-        calls=run.calls,
-        token_layers=run.token_layers,
-        naive_calls=plain.calls,
-        naive_token_layers=plain.token_layers,
+        mode=prepared.mode,
+        promise=prepared.promise.value,
+        passes=tuple(step.name for step in prepared.passes),
+        calls=prepared.planned.calls,
+        token_layers=prepared.planned.token_layers,
+        naive_calls=prepared.naive.calls,
+        naive_token_layers=prepared.naive.token_layers,
+        run_calls=took.calls,
+        run_token_layers=took.token_layers,
     )
 
 

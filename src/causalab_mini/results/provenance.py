@@ -47,7 +47,8 @@ class Machinery:
 
 @dataclass(frozen=True)
 class ScheduleRecord:
-    """How the plan was run: calls and token-layers of this schedule, and what one forward per forward would take.
+    """How the plan was run: calls and token-layers planned for all points, what one call per planned forward would
+    take, and what this run took for the points that were not kept.
 
     `promise` is "exact" where the passes change no bit and "last bit" where they may.
     """
@@ -59,6 +60,8 @@ class ScheduleRecord:
     token_layers: int
     naive_calls: int
     naive_token_layers: int
+    run_calls: int
+    run_token_layers: int
 
 
 def code_digest() -> str:
@@ -82,8 +85,11 @@ def versions() -> dict[str, str]:
     return found
 
 
-def conditions(experiment: Experiment, model: ModelRecord, machinery: Machinery) -> str:
-    """The fingerprint of everything but the document that a number depends on: a finished point is kept under it."""
+def conditions(experiment: Experiment, model: ModelRecord, machinery: Machinery, mode: str) -> str:
+    """The fingerprint of everything but the document that a number depends on: a finished point is kept under it.
+
+    `mode`: that of the schedule, whose passes may move the last bit.
+    """
     return fingerprint(
         {
             "data": dict(experiment.tables),
@@ -91,6 +97,7 @@ def conditions(experiment: Experiment, model: ModelRecord, machinery: Machinery)
             "code": code_digest(),
             "versions": versions(),
             "machinery": asdict(machinery),
+            "mode": mode,
         }
     )
 
@@ -129,6 +136,7 @@ def run_record(
             "calls": schedule.calls,
             "token_layers": schedule.token_layers,
             "naive": {"calls": schedule.naive_calls, "token_layers": schedule.naive_token_layers},
+            "run": {"calls": schedule.run_calls, "token_layers": schedule.run_token_layers},
         },
         "near_ties": [tie.model_dump(mode="json") for record in completions for tie in record.near_ties],
         "writes": [write.model_dump(mode="json") for record in completions for write in record.writes],

@@ -26,7 +26,7 @@ MODEL = ModelRecord(
     "causalab-mini/weekdays-llama", "main", "bundled", "abc", {"config.json": "1", "a.safetensors": "2"}
 )
 MACHINERY = Machinery("traced", "cpu", "fp32", "sdpa", None)
-SCHEDULE = ScheduleRecord("naive", "exact", (), 6, 100, 6, 100)
+SCHEDULE = ScheduleRecord("naive", "exact", (), 6, 100, 6, 100, 3, 50)
 
 
 def completions(out: Path) -> tuple[Completion, ...]:
@@ -60,6 +60,7 @@ def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
         "calls": 6,
         "token_layers": 100,
         "naive": {"calls": 6, "token_layers": 100},
+        "run": {"calls": 3, "token_layers": 50},
     }
     assert record["near_ties"][0] == {  # type: ignore[index]
         "point": "index=0",
@@ -90,20 +91,21 @@ def test_the_record_is_strict_json_and_names_no_machine(tmp_path: Path) -> None:
 
 def test_conditions_change_with_everything_a_number_depends_on() -> None:
     work = experiment("")
-    base = conditions(work, MODEL, MACHINERY)
-    assert base == conditions(work, MODEL, MACHINERY)
+    base = conditions(work, MODEL, MACHINERY, "fast")
+    assert base == conditions(work, MODEL, MACHINERY, "fast")
     others = (
-        conditions(replace(work, tables=(("weekdays/train", "other"),)), MODEL, MACHINERY),
-        conditions(work, replace(MODEL, resolved="other"), MACHINERY),
-        conditions(work, MODEL, replace(MACHINERY, engine="hooks")),
-        conditions(work, MODEL, replace(MACHINERY, batch_size=3)),
+        conditions(replace(work, tables=(("weekdays/train", "other"),)), MODEL, MACHINERY, "fast"),
+        conditions(work, replace(MODEL, resolved="other"), MACHINERY, "fast"),
+        conditions(work, MODEL, replace(MACHINERY, engine="hooks"), "fast"),
+        conditions(work, MODEL, replace(MACHINERY, batch_size=3), "fast"),
+        conditions(work, MODEL, MACHINERY, "exact"),
     )
-    assert len({base, *others}) == 5
+    assert len({base, *others}) == 6
 
 
 def test_conditions_do_not_change_with_a_models_name() -> None:
-    assert conditions(experiment(""), MODEL, MACHINERY) == conditions(
-        experiment(""), replace(MODEL, key="other"), MACHINERY
+    assert conditions(experiment(""), MODEL, MACHINERY, "fast") == conditions(
+        experiment(""), replace(MODEL, key="other"), MACHINERY, "fast"
     )
 
 

@@ -18,7 +18,7 @@ EXAMPLES = (
 def explain(
     context: typer.Context,
     document: DocumentPath,
-    schedule: Annotated[bool, typer.Option("--schedule", help="Also the calls that will really run.")] = False,
+    schedule: Annotated[bool, typer.Option("--schedule", help="Also the calls that run by default.")] = False,
     rows: Annotated[
         bool, typer.Option("--rows", help="Also every row's tokens, and which are read or written.")
     ] = False,
@@ -33,6 +33,8 @@ def explain(
     """
     from causalab_mini.cli.pages import plan_tree, rows_page, schedule_page
     from causalab_mini.plan.explain import explain as plan_page
+    from causalab_mini.schedule.optimize import settled
+    from causalab_mini.schedule.prepare import prepare
 
     voice = voice_of(context)
     compiled = compile_document(document, voice, data_root, weights)
@@ -42,7 +44,8 @@ def explain(
     if rows:
         pages.append(rows_page(compiled.experiment, compiled.checkpoint))
     if schedule:
-        pages.append(schedule_page(compiled.experiment, compiled.checkpoint.depth))
+        mode = settled("auto", half=compiled.source.model.dtype != "fp32")
+        pages.append(schedule_page(prepare(compiled.experiment.points, compiled.checkpoint, mode)))
     voice.answer(
         "\n\n".join(pages),
         {

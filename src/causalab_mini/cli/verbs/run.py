@@ -35,6 +35,15 @@ class DeviceMap(StrEnum):
     AUTO = "auto"
 
 
+class ScheduleName(StrEnum):
+    """How many of the plan's forwards are run as they stand."""
+
+    AUTO = "auto"
+    FAST = "fast"
+    EXACT = "exact"
+    NAIVE = "naive"
+
+
 def run(
     context: typer.Context,
     document: DocumentPath,
@@ -49,6 +58,10 @@ def run(
         int | None, typer.Option("--batch-size", min=1, metavar="N", help="At most N rows in one forward.")
     ] = None,
     engine: Annotated[EngineName, typer.Option("--engine", help="What runs the forwards.")] = EngineName.TRACED,
+    schedule: Annotated[
+        ScheduleName,
+        typer.Option("--schedule", help="fast may move the last bit, exact never; auto: fast in fp32, else exact."),
+    ] = ScheduleName.AUTO,
     weights: Weights = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what another run left in DIR.")] = False,
     as_json: AsJson = False,
@@ -68,7 +81,8 @@ def run(
     from causalab_mini.cli.progress import progress, summary_table
     from causalab_mini.cli.session import Settings, perform
 
-    settings = Settings(engine.value, None if device_map is None else device_map.value, batch_size, force)
+    device = None if device_map is None else device_map.value
+    settings = Settings(engine.value, device, batch_size, schedule.value, force)
     with progress(voice, len(compiled.experiment.points)) as report:
         done = perform(compiled, out, settings, report)
     text = "\n".join(str(path) for path in done.written)
