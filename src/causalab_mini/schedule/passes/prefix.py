@@ -45,7 +45,8 @@ def share_prefix(schedule: Schedule) -> Schedule:
         if not ready:
             raise ValueError("lanes wait for each other")
         shared = {number: _walk(root, columns[number]) for number in ready}
-        chosen = _chosen(ready, shared, columns)
+        later = [number for number in waiting if not needs[number] <= done]
+        chosen = _chosen(ready, shared, columns, _Later(bool(later), {n for number in later for n in needs[number]}))
         for number in chosen:
             start, node = shared[number]
             lanes[number] = replace(lanes[number], start=start, parent=node.lane if start else None)
@@ -101,16 +102,35 @@ def _insert(root: _Node, columns: Sequence[Column], lane: int) -> None:
         node = node.next.setdefault(column, _Node(lane))
 
 
-def _chosen(ready: list[int], shared: dict[int, tuple[int, _Node]], columns: dict[int, Sequence[Column]]) -> list[int]:
-    """The lanes to run now: all that are ready, or one of each family when waiting behind it is worth a call."""
+@dataclass(frozen=True)
+class _Later:
+    """The lanes that cannot run yet: whether there are any, and which lanes' values they use."""
+
+    exist: bool
+    needs: set[int]
+
+
+def _chosen(
+    ready: list[int],
+    shared: dict[int, tuple[int, _Node]],
+    columns: dict[int, Sequence[Column]],
+    later: _Later,
+) -> list[int]:
+    """The lanes to run now: all that are ready, less those that had better wait behind one of their family.
+
+    Waiting costs a call, unless there will be a next round anyway and nothing in it asks for the lane.
+    """
     leaders: dict[tuple[int, Column], int] = {}
-    saved = 0
-    for number in ready:
+    savings: dict[int, int] = {}
+    for number in sorted(ready, key=lambda number: number not in later.needs):
         start, node = shared[number]
         leader = leaders.setdefault((id(node), columns[number][start]), number)
         if leader != number:
-            saved += _common(columns[leader], columns[number], start) - start
-    return ready if saved < CALL_COLUMNS else list(leaders.values())
+            savings[number] = _common(columns[leader], columns[number], start) - start
+    if sum(savings.values()) >= CALL_COLUMNS:
+        return [number for number in ready if number not in savings]
+    patient = {number for number, saved in savings.items() if saved and later.exist and number not in later.needs}
+    return [number for number in ready if number not in patient]
 
 
 def _common(one: Sequence[Column], other: Sequence[Column], start: int) -> int:
