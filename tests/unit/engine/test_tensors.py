@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -63,6 +63,7 @@ def cells(draw: st.DrawFn) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     )
 
 
+@settings(deadline=None)
 @given(cells())
 def test_gather_after_scatter_gives_the_values_and_leaves_the_rest(
     drawn: tuple[Tensor, Tensor, Tensor, Tensor | None],
