@@ -73,7 +73,7 @@ def located(error: ErrorDetails, raw: object) -> Loc:
         elif isinstance(raw, list | tuple) and isinstance(part, int) and part < len(raw):
             raw = cast(Sequence[object], raw)[part]
             kept.append(part)
-        elif isinstance(raw, dict) and last:
+        elif isinstance(raw, dict) and last and error["type"] == "missing":
             kept.append(part)
     return tuple(kept)
 
@@ -108,7 +108,7 @@ def problem(error: ErrorDetails, loc: Loc, keys: Sequence[str]) -> Problem:
     if kind == "extra_forbidden":
         return unknown_key(where, str(loc[-1]), keys)
     if kind == "missing":
-        return missing_key(where, str(loc[-1]), keys)
+        return missing_key(where, str(loc[-1]))
     if kind == "literal_error":
         allowed = str(context["expected"]).replace("True", "true")
         return Problem(where, f"{allowed} is needed, and {found} was found", _closest(error["input"], allowed))
@@ -130,9 +130,9 @@ def problem(error: ErrorDetails, loc: Loc, keys: Sequence[str]) -> Problem:
     return Problem(where, f"{found} was found; {error['msg'][:1].lower()}{error['msg'][1:]}")
 
 
-def missing_key(path: str, key: str, keys: Iterable[str]) -> Problem:
+def missing_key(path: str, key: str) -> Problem:
     """A key that must be there."""
-    return Problem(path, f"the key '{key}' is missing", f"the keys here are: {', '.join(keys)}")
+    return Problem(path, f"the key '{key}' is missing", f'add "{key}"')
 
 
 def unknown_key(path: str, key: str, keys: Iterable[str]) -> Problem:
@@ -148,12 +148,11 @@ def _closest(value: object, allowed: str) -> str | None:
 def _kind(path: str, value: object, context: Mapping[str, object]) -> Problem:
     if not isinstance(value, dict) or "kind" not in value:
         return Problem(join(path, "kind"), "the key 'kind' is missing", "it says what this is")
+    kind: object = value["kind"]
+    if not isinstance(kind, str):
+        return Problem(join(path, "kind"), f"text is needed, and {describe(kind)} was found")
     known = [word.strip("'") for word in str(context.get("expected_tags", "")).split(", ")]
-    return Problem(
-        join(path, "kind"),
-        f"there is no kind {describe(value['kind'])} here",
-        suggest(str(value["kind"]), known, "kinds"),
-    )
+    return Problem(join(path, "kind"), f"there is no kind '{kind}' here", suggest(kind, known, "kinds"))
 
 
 def _length(context: Mapping[str, object]) -> str:

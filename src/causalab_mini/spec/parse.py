@@ -163,7 +163,7 @@ class Parser:
     def _required(self, raw: JsonObject, key: str, shape: Shape[T]) -> Parsed[T]:
         if key in raw:
             return self._part(shape, raw[key])
-        return Parsed(None, (messages.missing_key("", key, raw),), frozenset())
+        return Parsed(None, (messages.missing_key("", key),))
 
     def _part(self, shape: Shape[T], raw: Json) -> Parsed[T]:
         return self._once(shape.name, raw, lambda: fit(shape, raw))
@@ -179,7 +179,7 @@ class Parser:
         """The parts under `key`, by name; those that are not well formed are left out and broken."""
         if key not in raw:
             if required:
-                here.problems.append(messages.missing_key(key, key, raw))
+                here.problems.append(messages.missing_key(key, key))
                 here.broken.add(key)
             return {}
         return here.take(self._once(key, raw[key], lambda: _section(raw[key], parse)), key) or {}
