@@ -61,7 +61,7 @@ def summary_table(lines: Sequence[SummaryLine], out: Path) -> str:
             *([line.point] if swept else []),
             *([line.observe] if steps else []),
             line.metric,
-            "-" if line.mean is None else f"{line.mean:.4f}" if abs(line.mean) < 1e4 else f"{line.mean:.4g}",
+            "-" if line.mean is None else f"{line.mean:.4g}",
             f"{line.n_scored} / {line.n_rows}",
         ]
         for line in lines[:SHOWN]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from causalab_mini.cli.voice import Voice
 from causalab_mini.errors import Problem, Refusal, at, suggest
-from causalab_mini.spec.load import Loaded, load
 
 if TYPE_CHECKING:
     from causalab_mini.checkpoint.facts import Checkpoint
     from causalab_mini.plan.nodes import Experiment
     from causalab_mini.spec.document import Model
+    from causalab_mini.spec.load import Loaded
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Compiled:
 
 def load_document(path: Path, voice: Voice) -> Source:
     """The document at `path`, which the voice's problems point into from now on."""
+    from causalab_mini.spec.load import load
+
     text = read_document(path)
     voice.document = path
     return Source(path, text, load(text, path.name))

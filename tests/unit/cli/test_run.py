@@ -84,10 +84,10 @@ def test_another_experiments_directory_is_refused_at_once(say: Callable, project
 
 def test_the_table_shows_points_and_metrics() -> None:
     assert summary_table([line("index=0", 0.5), line("index=10", None)], Path("out")) == (
-        "point     metric    mean  n scored / n rows\n"
-        "--------  ------  ------  -----------------\n"
-        "index=0   p       0.5000              3 / 4\n"
-        "index=10  p            -              3 / 4"
+        "point     metric  mean  n scored / n rows\n"
+        "--------  ------  ----  -----------------\n"
+        "index=0   p        0.5              3 / 4\n"
+        "index=10  p          -              3 / 4"
     )
 
 

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from causalab_mini.cli.options import DEFAULT_DATA_ROOT, AsJson, DataRoot, Debug, voice_of
-from causalab_mini.data.tables import Table, load
+
+if TYPE_CHECKING:
+    from causalab_mini.data.tables import Table
 
 EXAMPLES = (
     "causalab-mini data weekdays/said",
@@ -53,6 +55,8 @@ def data(
 
     With --model, also how each cell of the columns whose name ends in "answer" becomes a token.
     """
+    from causalab_mini.data.tables import load
+
     table = load(ref, data_root)
     empty = {column: count for column in table.columns if (count := _empty(table, column))}
     answers = [] if model is None else list(_answers(table, model, form))

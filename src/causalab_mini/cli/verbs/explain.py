@@ -11,7 +11,7 @@ from causalab_mini.cli.reading import compile_document
 
 EXAMPLES = (
     "causalab-mini explain documents/v2/generate_probe.json",
-    "causalab-mini explain documents/v2/generate_answer.json --rows",
+    "causalab-mini explain documents/v2/generated_answer.json --rows",
 )
 
 
@@ -27,7 +27,7 @@ def explain(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show the plan of a document: every step, forward, write and read, in the order they run.
+    """Show what a document will do: forwards, writes, reads, in order.
 
     Needs the data and the model's tokenizer and config; loads no weights.
     """

@@ -19,7 +19,10 @@ def model(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Show what a model is made of and which components resolve, from its config and tokenizer alone."""
+    """Show which components of a model resolve, and how wide they are.
+
+    Reads its config and tokenizer; loads no weights.
+    """
     from causalab_mini.checkpoint.resolve import resolve
     from causalab_mini.vocabulary.components import COMPONENTS, Width
 

@@ -14,7 +14,7 @@ EXAMPLES = (
 
 
 def validate(context: typer.Context, document: DocumentPath, as_json: AsJson = False, debug: Debug = False) -> None:
-    """Check a document by itself: every problem at once, each with its path and line.
+    """Check a document: every problem at once, with path and line.
 
     Looks at nothing but the document: no data, no tokenizer, no model.
     """

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from causalab_mini.cli.options import AsJson, Debug, voice_of
-from causalab_mini.cli.words import Section, sections
+
+if TYPE_CHECKING:
+    from causalab_mini.cli.words import Section
 
 EXAMPLES = (
     "causalab-mini vocab",
@@ -14,7 +18,12 @@ EXAMPLES = (
 
 
 def vocab(context: typer.Context, as_json: AsJson = False, debug: Debug = False) -> None:
-    """List every component, mechanism, featurizer, metric and position form, with its limits."""
+    """List every word of the language, with its limits.
+
+    Components, positions, mechanisms, featurizers, metrics, and what is not implemented yet.
+    """
+    from causalab_mini.cli.words import sections
+
     found = sections()
     voice_of(context).answer("\n\n".join(_text(section) for section in found), {"ok": True, **_json(found)})
 

@@ -1,0 +1,38 @@
+"""docs/cli.md is what the command says, and the examples it gives run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from tools.make_cli_docs import PAGE, page
+
+from causalab_mini.cli import execute
+from causalab_mini.cli.app import VERBS
+
+ROOT = PAGE.parents[1]
+EXAMPLES = [example for _, examples in VERBS for example in examples]
+
+
+def test_the_page_is_current() -> None:
+    assert PAGE.read_text() == page(), "run: python tools/make_cli_docs.py"
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_run(
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("documents", "datasets"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(example.partition(" > ")[0])
+    if "--weights" in words:
+        folder = os.environ.get("CAUSALAB_SMOLLM2")
+        if folder is None:
+            pytest.skip("CAUSALAB_SMOLLM2 names no folder")
+        words[words.index("--weights") + 1] = folder
+    assert words[0] == "causalab-mini"
+    assert execute(words[1:]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out
