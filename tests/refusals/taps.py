@@ -72,6 +72,9 @@ POSITIONS = [
     ([(f"{HEAD}.pos", generated(index=-4))], f"{HEAD}.pos", "counts 4 tokens back in a 3-token decode", None),
     ([(f"{HEAD}.pos", generated(last=4)), (METRIC, GONE)], f"{HEAD}.pos", "the last 4 tokens of a 3-token", None),
     ([(f"{HEAD}.pos", generated(span=[1, 4]))], f"{HEAD}.pos", "reaches step 3 of a 3-token decode", None),
+    ([(f"{HEAD}.pos", generated(span=[2, -1])), (METRIC, GONE)], f"{HEAD}.pos", "is empty in a 3-token", None),
+    ([(f"{HEAD}.pos", generated(span=[-1, 1])), (METRIC, GONE)], f"{HEAD}.pos", "is empty in a 3-token", None),
+    ([(f"{HEAD}.pos", generated(span=[-4, 2])), (METRIC, GONE)], f"{HEAD}.pos", "counts 4 tokens back", None),
     (
         [(f"{WRITE}.pos", generated(index=-1))],
         f"{WRITE}.pos",

@@ -21,6 +21,7 @@ from causalab_mini.spec.wrappers import Finder, Wrapper, size
 
 MOST = 10_000
 LONGEST = 200
+"""Bytes of a label: it is the name of a directory, and file systems stop at 255."""
 _OTHER = re.compile(r"[^\w.+-]")
 
 
@@ -127,6 +128,7 @@ def survey(document: JsonObject) -> Expansion:
         problems.extend(_bounded(axes))
     if not problems:
         problems.extend(problem for axis in axes for problem in _labels(axis))
+        problems.extend(_long(axes))
     index = {wrapper.path: i for i, axis in enumerate(axes) for wrapper in axis.wrappers}
     return Expansion(axes, template(body, index), tuple(problems))
 
@@ -183,6 +185,13 @@ def _labels(axis: Axis) -> Iterator[Problem]:
                 f"two values of the axis '{axis.name}' have one label, {part}: {both}",
                 "labels name directories: drop one, or sweep values that print differently",
             )
-        if len(part.encode()) > LONGEST:
-            yield Problem(path, f"the label {part[:40]}… is too long for a directory name", "sweep a smaller value")
         seen.setdefault(part, value)
+
+
+def _long(axes: Sequence[Axis]) -> Iterator[Problem]:
+    longest = [max(axis.parts, key=lambda part: len(part.encode())) for axis in axes]
+    if axes and len(",".join(longest).encode()) > LONGEST:
+        worst = max(range(len(axes)), key=lambda i: len(longest[i]))
+        length = len(",".join(longest).encode())
+        message = f"a label of {length} bytes is too long for a directory name, with {longest[worst][:40]}… in it"
+        yield Problem(axes[worst].wrappers[0].path, message, "sweep smaller values, or name the axis shorter")

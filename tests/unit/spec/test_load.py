@@ -68,9 +68,21 @@ def test_a_lowered_point_loads_to_itself():
         [("sites.sweep", {"component": "lm_head"}), ("interventions.swap.reads.logits.site", "sweep")],
         [("steps.score.outputs", {"m": "v_cf", "n": {"read": "v_cf", "reduce": "mean"}})],
         [("sites.early.layers", [0])],
+        [
+            (
+                "interventions.swap.reads.w",
+                {"site": "late", "input": "base", "pos": {"frame": "generated", "span": [1, -1]}},
+            )
+        ],
+        [
+            (
+                "interventions.swap.reads.w",
+                {"site": "late", "input": "base", "pos": {"frame": "generated", "span": [-1, 3]}},
+            )
+        ],
         [("interventions.swap.models.idle", {"input": "counterfactual", "writes": []})],
     ],
-    ids=range(24),
+    ids=range(26),
 )
 def test_what_the_language_allows(edits: list[tuple[str, object]]):
     assert problems(changed(*edits)) == []

@@ -83,6 +83,8 @@ def _reached(pos: Position, path: str, decode: int) -> Iterator[Problem]:
             yield Problem(path, f"{pos.compact()} reaches step {max(end - 1, start)} of {length}", steps)
         elif min(start, end) < -decode:
             yield Problem(path, f"{pos.compact()} counts {-min(start, end)} tokens back in {length}", steps)
+        elif pos.scope is None and (start < 0) != (end < 0) and start % decode >= (end if end >= 0 else end + decode):
+            yield Problem(path, f"{pos.compact()} is empty in {length}", steps)
 
 
 def _article(number: int) -> str:
