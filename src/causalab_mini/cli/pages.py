@@ -102,9 +102,8 @@ def _selection(tap: Read | Write, forward: Forward, row: int, checkpoint: Checkp
     if isinstance(window, Reason):
         return f"{head} {window}"
     if generated_steps(tap, forward) is not None:
-        where = ", ".join(map(str, window))
-        return f"{head} steps {where}" + (", cut once the continuation is there" if tap.pos.deferred else "")
-    text = forward.batch.rows[row]
-    return f"{head} " + ", ".join(
-        f"{column - text.prefix}:{checkpoint.token_text(text.ids[column])!r}" for column in window
-    )
+        if tap.pos.deferred:
+            return f"{head} every step, cut once the continuation is there"
+        return f"{head} step {', '.join(map(str, window))}"
+    shown = list(_tokens(forward, row, checkpoint))
+    return f"{head} {' '.join(shown[column] for column in window)}"
