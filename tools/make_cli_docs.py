@@ -18,7 +18,8 @@ This page is what the command says about itself. `tools/make_cli_docs.py` writes
 
 Answers go to stdout; progress, tables for people, warnings and errors to stderr. With `--json`, before or after the
 verb, stdout is one JSON value and nothing else. For errors that is
-`{"ok": false, "problems": [{"path", "line", "message", "hint"}, …]}`. A refusal is never a traceback; `--debug` shows it.
+`{"ok": false, "problems": [{"path", "line", "message", "hint"}, …]}`. A refusal is never a traceback; `--debug`
+shows it.
 
 | exit code | |
 |---|---|
