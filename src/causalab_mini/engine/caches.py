@@ -60,9 +60,13 @@ class _Branch(DynamicLayer):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """The taken columns and the new ones: keys and values [L, KV, P + T, h]."""
+        """The taken columns and the new ones: keys and values [L, KV, P + T, h]; of the first lanes, if fewer come."""
+        present = key_states.shape[0]
         keys, values = self._taken()
-        return torch.cat((keys, key_states), dim=-2), torch.cat((values, value_states), dim=-2)
+        return (
+            torch.cat((keys[:present], key_states), dim=-2),
+            torch.cat((values[:present], value_states), dim=-2),
+        )
 
     def get_seq_length(self) -> int:
         """P: how many columns are taken."""

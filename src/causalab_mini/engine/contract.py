@@ -15,11 +15,20 @@ from transformers.cache_utils import Cache
 
 
 @dataclass(frozen=True)
+class Join:
+    """Lanes that enter a call at the input of block `layer`: the next ones in order, with `hidden` [k, T, d] there."""
+
+    layer: int
+    hidden: Tensor
+
+
+@dataclass(frozen=True)
 class Inputs:
     """One call: L lanes, T new columns, P columns already in the cache.
 
     `ids` and `positions` [L, T] int64, `mask` [L, P+T] int64 (1 real, 0 padding); `head` [K]: the columns of T,
-    ascending, whose logits are computed. `cache` grows by T columns.
+    ascending, whose logits are computed. `cache` grows by T columns. With `joins`, in the order of layers, every lane
+    enters by one of them: a block runs the lanes that have joined, and blocks before the first join are left out.
     """
 
     ids: Tensor
@@ -27,6 +36,7 @@ class Inputs:
     positions: Tensor
     head: Tensor
     cache: Cache | None = None
+    joins: tuple[Join, ...] = ()
 
     def __post_init__(self) -> None:
         past = 0 if self.cache is None else self.cache.get_seq_length()

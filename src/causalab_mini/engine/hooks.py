@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from causalab_mini.engine.contract import Inputs, Visit
 from causalab_mini.engine.modules import Network
+from causalab_mini.engine.stagger import staggered
 from causalab_mini.engine.values import Value, arguments, border, check, stop
 from causalab_mini.errors import EngineFailure
 
@@ -19,6 +20,7 @@ class Hooks:
 
     def __init__(self, network: Network) -> None:
         self.device = network.device
+        self._network = network
         self._model = network.model
 
     def forward(self, inputs: Inputs, visits: Sequence[Visit]) -> dict[str, Tensor]:
@@ -26,7 +28,7 @@ class Hooks:
         check(visits)
         kept: dict[str, Tensor] = {}
         order: list[Visit] = []
-        with border(), torch.inference_mode(), ExitStack() as hooks:
+        with border(), torch.inference_mode(), staggered(self._network, inputs), ExitStack() as hooks:
             for visit in visits:
                 hooks.enter_context(_placed(self._model.get_submodule(visit.module), visit, kept, order.append))
             self._model(**arguments(inputs))

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from causalab_mini.engine.contract import Inputs, Visit
 from causalab_mini.engine.modules import Network
+from causalab_mini.engine.stagger import staggered
 from causalab_mini.engine.values import Value, arguments, border, check, stop
 
 
@@ -34,6 +35,7 @@ class Traced:
 
     def __init__(self, network: Network) -> None:
         self.device = network.device
+        self._network = network
         self._root = cast(_Envoy, NNsight(network.model))
 
     def forward(self, inputs: Inputs, visits: Sequence[Visit]) -> dict[str, Tensor]:
@@ -42,7 +44,7 @@ class Traced:
         kept: dict[str, Tensor] = {}
         root = self._root
         call = arguments(inputs)
-        with border(), torch.inference_mode():
+        with border(), torch.inference_mode(), staggered(self._network, inputs):
             stops = [(visit, root.get(visit.module) if visit.module else root) for visit in visits]
             # nnsight reads this statement's source and runs its body beside the forward: one item, plain names.
             with root.trace(**call):

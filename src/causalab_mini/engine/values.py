@@ -36,12 +36,14 @@ def arguments(inputs: Inputs) -> dict[str, object]:
 def _head(inputs: Inputs) -> int | Tensor:
     """Which columns the head computes, in the model's words.
 
-    A run of last columns goes by its length: that is a view, as under `generate`, and picking the same columns by index
-    is a copy whose products differ in the last bit.
+    At a prefill a run of last columns goes by its length: that is a view, as under `generate`, and picking the same
+    columns by index is a copy whose products differ in the last bit. A call that starts in the middle of a text has no
+    such model, and there the copy is several times faster.
     """
     width, columns = inputs.ids.shape[1], inputs.head.tolist()
+    prefill = inputs.cache is None or inputs.cache.get_seq_length() == 0
     last = bool(columns) and columns == list(range(width - len(columns), width))
-    return len(columns) if last else inputs.head
+    return len(columns) if last and (prefill or len(columns) == width) else inputs.head
 
 
 def stop(visit: Visit, value: Value, kept: dict[str, Tensor]) -> Value | None:

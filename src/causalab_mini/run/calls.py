@@ -7,20 +7,22 @@ left, so the last column is every lane's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
 from causalab_mini.engine.caches import fresh
-from causalab_mini.engine.contract import Engine, Inputs, Visit
+from causalab_mini.engine.contract import Engine, Inputs, Join, Visit
 from causalab_mini.engine.modules import Network
+from causalab_mini.plan.nodes import Place
 from causalab_mini.run.decode import Choices
 from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
 from causalab_mini.run.values import Values
-from causalab_mini.run.visits import EditCells, KeepCells, gather_stops, split, visit
+from causalab_mini.run.visits import EditCells, KeepCells, edited, gather_stops, split, visit
 from causalab_mini.schedule.ir import Edit, Frame, Lane, Schedule
+from causalab_mini.schedule.passes.layers import entering_keep
 
 LOGITS = "logits of the last position"
 TOKENS = "input_ids"
@@ -133,7 +135,8 @@ class CallRunner:
 
     def _forward(self, now: _Now, ids: Tensor, mask: Tensor, cache: Cache | None, head: tuple[int, ...]) -> Tensor:
         """One forward on `ids` [L, T]: raw logits [L, V] of the last column, empty when the head is not there."""
-        stops = gather_stops(self._edits(now), _keeps(now))
+        joins, edits = self._joins(now, list(self._edits(now)))
+        stops = gather_stops(edits, _keeps(now))
         place_of = {column: index for index, column in enumerate(head)}
         visits: list[Visit] = []
         for index, stop in enumerate(stops):
@@ -149,7 +152,7 @@ class CallRunner:
             visits = _with_last_logits(visits, self._network)
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -now.width :]
         columns = torch.tensor(head, dtype=torch.long, device=ids.device)
-        out = self._engine.forward(Inputs(ids, mask, positions, columns, cache), visits)
+        out = self._engine.forward(Inputs(ids, mask, positions, columns, cache, joins), visits)
         for index, stop in enumerate(stops):
             if stop.keeps and stop.place.component.identity != TOKENS:
                 for cells, value in split(stop, out[str(index)]):
@@ -166,6 +169,33 @@ class CallRunner:
                         argument = argument[list(entries)]
                     yield EditCells(slot, number, columns, edit, argument, tuple(edit.at[entry] for entry in entries))
 
+    def _joins(self, now: _Now, edits: list[EditCells]) -> tuple[tuple[Join, ...], list[EditCells]]:
+        """The lanes that enter at a block's input, with their values there as written, and the edits still to do."""
+        if now.step or not any(lane.entry for lane in now.lanes):
+            return (), edits
+        joins: list[Join] = []
+        rest = edits
+        device = self._engine.device
+        entries = [(slot, lane.entry) for slot, lane in enumerate(now.lanes) if lane.entry is not None]
+        for layer in sorted({entry.layer for _, entry in entries}):
+            slots = [slot for slot, entry in entries if entry.layer == layer]
+            rows = [self._entering(now.lanes[slot], layer, now.width) for slot in slots]
+            hidden = torch.stack(rows).to(device)
+            here = {slot: index for index, slot in enumerate(slots)}
+            mine = [cells for cells in rest if cells.slot in here and _enters(cells.edit.place, layer)]
+            rest = [cells for cells in rest if cells not in mine]
+            for stop in gather_stops((replace(cells, slot=here[cells.slot]) for cells in mine), ()):
+                hidden = edited(stop, hidden, int, self._report(now))
+            joins.append(Join(layer, hidden))
+        return tuple(joins), rest
+
+    def _entering(self, lane: Lane, layer: int, width: int) -> Tensor:
+        """[width, d]: what the lane enters block `layer` with, before its writes; padding on the left."""
+        if lane.entry is None:
+            raise ValueError("this lane does not enter in the middle of the network")
+        value = self._values.value(lane.entry.twin, entering_keep(lane, layer))
+        return torch.cat((value.new_zeros(width - len(value), value.shape[-1]), value))
+
     def _report(self, now: _Now) -> Callable[[list[EditCells], Tensor], None]:
         def report(cells: list[EditCells], largest: Tensor) -> None:
             sizes = iter(largest.tolist())
@@ -174,6 +204,10 @@ class CallRunner:
                     self._values.changed(cell.lane, cell.edit, at, next(sizes))
 
         return report
+
+
+def _enters(place: Place, layer: int) -> bool:
+    return place.component.name == "block_input" and place.layer == layer
 
 
 def _keeps(now: _Now) -> Iterator[KeepCells]:

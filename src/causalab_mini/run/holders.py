@@ -28,6 +28,7 @@ class Holders:
             self._holds.update(self._lanes_of[label])
         for index, call in enumerate(schedule.calls):
             used = {value.lane for lane in call.lanes for value in arguments_of(schedule.lanes[lane])}
+            used |= {entry.twin for lane in call.lanes if (entry := schedule.lanes[lane].entry) is not None}
             self._used_by_call[index] = {owner for lane in used for owner in _family(schedule, lane)}
             self._holds.update(self._used_by_call[index])
 

@@ -113,7 +113,11 @@ def visit(stop: Stop, spot: Spot, name: str, column_of: Callable[[int], int], re
             return t[lanes.to(t.device), columns.to(t.device)].to("cpu", copy=True)
 
         keep[name] = cells
-    return Visit(spot.path, spot.side, _edit(stop, column_of, report) if stop.groups else None, keep)
+
+    def edit(t: Tensor) -> Tensor:
+        return edited(stop, t, column_of, report)
+
+    return Visit(spot.path, spot.side, edit if stop.groups else None, keep)
 
 
 def split(stop: Stop, kept: Tensor) -> Iterable[tuple[KeepCells, Tensor]]:
@@ -124,29 +128,27 @@ def split(stop: Stop, kept: Tensor) -> Iterable[tuple[KeepCells, Tensor]]:
         yield cells, value if features is None else value[:, list(features)]
 
 
-def _edit(stop: Stop, column_of: Callable[[int], int], report: Report) -> Callable[[Tensor], Tensor]:
-    def edit(t: Tensor) -> Tensor:
-        before, after = t, t.clone()
-        for _, group in sorted(stop.groups.items(), key=lambda item: item[0][0]):
-            lanes, columns = _cells(((cells.slot, cells.columns) for cells in group.cells), column_of)
-            index = (lanes.to(t.device), columns.to(t.device))
-            old = after[index]
-            feature = None if group.columns is None else list(group.columns)
-            f = old if feature is None else old[:, feature]
-            if group.mechanism.argument is Argument.BEFORE:
-                argument = before[index] if feature is None else before[index][:, feature]
-            else:
-                argument = _arguments(group.cells, f)
-            new = group.mechanism.apply(f, argument)
-            report(group.cells, (new.float() - f.float()).abs().amax(-1).cpu())
-            if feature is None:
-                after[index] = new
-            else:
-                old[:, feature] = new
-                after[index] = old
-        return after
-
-    return edit
+def edited(stop: Stop, t: Tensor, column_of: Callable[[int], int], report: Report) -> Tensor:
+    """A new tensor: `t` [L, T, w] after all edits of the stop, in their order."""
+    before, after = t, t.clone()
+    for _, group in sorted(stop.groups.items(), key=lambda item: item[0][0]):
+        lanes, columns = _cells(((cells.slot, cells.columns) for cells in group.cells), column_of)
+        index = (lanes.to(t.device), columns.to(t.device))
+        old = after[index]
+        feature = None if group.columns is None else list(group.columns)
+        f = old if feature is None else old[:, feature]
+        if group.mechanism.argument is Argument.BEFORE:
+            argument = before[index] if feature is None else before[index][:, feature]
+        else:
+            argument = _arguments(group.cells, f)
+        new = group.mechanism.apply(f, argument)
+        report(group.cells, (new.float() - f.float()).abs().amax(-1).cpu())
+        if feature is None:
+            after[index] = new
+        else:
+            old[:, feature] = new
+            after[index] = old
+    return after
 
 
 def _arguments(cells: list[EditCells], f: Tensor) -> Tensor | None:

@@ -25,7 +25,9 @@ class Cost:
 def call_cost(schedule: Schedule, call: Call, depth: int) -> Cost:
     """The cost of one call on a model of `depth` layers."""
     later = max(schedule.steps(call) - 1, 0)
-    return Cost(1, len(call.lanes) * (call.width + later) * depth)
+    entries = (schedule.lanes[number].entry for number in call.lanes)
+    blocks = sum(depth - (0 if entry is None else entry.layer) for entry in entries)
+    return Cost(1, blocks * call.width + len(call.lanes) * later * depth)
 
 
 def cost(schedule: Schedule, depth: int) -> Cost:

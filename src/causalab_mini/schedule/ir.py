@@ -73,12 +73,20 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """Where a lane enters the network: the input of block `layer`, with the values that lane `twin` has there."""
+
+    layer: int
+    twin: int
+
+
+@dataclass(frozen=True)
 class Lane:
     """One row of one forward.
 
     `ids` are all its tokens, prefix included; `edits` come in the order they apply. Of `keeps`, those in the prompt
     frame are at columns from `start` on. `start` is `len(ids)` for a lane that only goes on generating where the
-    parent's prefill ended.
+    parent's prefill ended. A lane with an `entry` leaves out the blocks below it in its own columns.
     """
 
     ids: tuple[int, ...]
@@ -87,6 +95,7 @@ class Lane:
     decode: int
     start: int = 0
     parent: int | None = None
+    entry: Entry | None = None
 
     @property
     def columns(self) -> int:

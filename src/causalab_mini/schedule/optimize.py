@@ -14,6 +14,7 @@ from typing import Literal
 from causalab_mini.schedule.ir import Schedule
 from causalab_mini.schedule.limits import Limits, Shape
 from causalab_mini.schedule.passes.drop import drop
+from causalab_mini.schedule.passes.layers import skip_layers
 from causalab_mini.schedule.passes.merge import merge
 from causalab_mini.schedule.passes.prefill import share_prefill
 from causalab_mini.schedule.passes.prefix import share_prefix
@@ -55,6 +56,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("share prefill", Promise.EXACT, EXACT, lambda schedule, limits, shape: share_prefill(schedule)),
     Pass("unique rows", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: unique_rows(schedule)),
     Pass("share prefix", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: share_prefix(schedule)),
+    Pass("skip layers", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: skip_layers(schedule, shape.depth)),
     Pass("stack points", Promise.LAST_BIT, FAST, stack),
     Pass(
         "window rows", Promise.LAST_BIT, UNSTACKED, lambda schedule, limits, shape: window_rows(schedule, limits.lanes)

@@ -46,7 +46,12 @@ def share_prefix(schedule: Schedule) -> Schedule:
             raise ValueError("lanes wait for each other")
         shared = {number: _walk(root, columns[number]) for number in ready}
         later = [number for number in waiting if not needs[number] <= done]
-        chosen = _chosen(ready, shared, columns, _Later(bool(later), {n for number in later for n in needs[number]}))
+        needed = {source for number in later for source in needs[number]}
+        chosen = _chosen(ready, shared, columns, needed if later else None)
+        if later:
+            # The clean run of a written lane's tokens lets it enter higher up, if it comes in an earlier round.
+            running = {schedule.lanes[number].ids for number in chosen if not schedule.lanes[number].edits}
+            chosen = [n for n in chosen if n in needed or not schedule.lanes[n].edits or lanes[n].ids not in running]
         for number in chosen:
             start, node = shared[number]
             lanes[number] = replace(lanes[number], start=start, parent=node.lane if start else None)
@@ -102,34 +107,28 @@ def _insert(root: _Node, columns: Sequence[Column], lane: int) -> None:
         node = node.next.setdefault(column, _Node(lane))
 
 
-@dataclass(frozen=True)
-class _Later:
-    """The lanes that cannot run yet: whether there are any, and which lanes' values they use."""
-
-    exist: bool
-    needs: set[int]
-
-
 def _chosen(
     ready: list[int],
     shared: dict[int, tuple[int, _Node]],
     columns: dict[int, Sequence[Column]],
-    later: _Later,
+    needed: set[int] | None,
 ) -> list[int]:
     """The lanes to run now: all that are ready, less those that had better wait behind one of their family.
 
-    Waiting costs a call, unless there will be a next round anyway and nothing in it asks for the lane.
+    `needed`: the lanes whose values the lanes that are not ready use, None when all are ready. Waiting costs a call,
+    unless there will be a next round anyway and nothing in it asks for the lane.
     """
+    first = needed or set[int]()
     leaders: dict[tuple[int, Column], int] = {}
     savings: dict[int, int] = {}
-    for number in sorted(ready, key=lambda number: number not in later.needs):
+    for number in sorted(ready, key=lambda number: number not in first):
         start, node = shared[number]
         leader = leaders.setdefault((id(node), columns[number][start]), number)
         if leader != number:
             savings[number] = _common(columns[leader], columns[number], start) - start
     if sum(savings.values()) >= CALL_COLUMNS:
         return [number for number in ready if number not in savings]
-    patient = {number for number, saved in savings.items() if saved and later.exist and number not in later.needs}
+    patient = {number for number, saved in savings.items() if saved and needed is not None and number not in needed}
     return [number for number in ready if number not in patient]
 
 

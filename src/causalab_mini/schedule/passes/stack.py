@@ -1,7 +1,7 @@
 """Stack points, sort rows: lanes of one round run together, whatever point, role or step they serve. Promise: last bit.
 
-Lanes of a round are told apart only by how far they decode and by how many columns they run: few lengths share a call
-when padding them costs less than a further call.
+Lanes of a round are told apart only by how far they decode, by whether they enter in the middle of the network, and by
+how many columns they run: few lengths share a call when padding them costs less than a further call.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ def stack(schedule: Schedule, limits: Limits, shape: Shape) -> Schedule:
 
 
 def _calls(schedule: Schedule, round_: Call, limits: Limits, shape: Shape) -> Iterator[Call]:
-    by_decode: dict[int, list[int]] = {}
+    alike: dict[tuple[int, bool], list[int]] = {}
     for number in round_.lanes:
-        by_decode.setdefault(schedule.lanes[number].decode, []).append(number)
-    for _, numbers in sorted(by_decode.items()):
+        lane = schedule.lanes[number]
+        alike.setdefault((lane.decode, lane.entry is not None), []).append(number)
+    for _, numbers in sorted(alike.items()):
         by_width: dict[int, list[int]] = {}
         for number in numbers:
             by_width.setdefault(schedule.lanes[number].columns, []).append(number)
@@ -69,6 +70,13 @@ def _chunks(
 
 
 def _call(schedule: Schedule, numbers: tuple[int, ...]) -> Call:
+    # Those that enter lower come first: a block runs the lanes that have entered.
+    numbers = tuple(sorted(numbers, key=lambda number: _entry(schedule, number)))
     lanes = [schedule.lanes[number] for number in numbers]
     width = max(lane.columns for lane in lanes)
     return Call(numbers, width, head_columns(lanes, width), cached=max(lane.start for lane in lanes))
+
+
+def _entry(schedule: Schedule, number: int) -> int:
+    entry = schedule.lanes[number].entry
+    return 0 if entry is None else entry.layer
