@@ -1,5 +1,10 @@
-"""Fixtures every test can ask for."""
+"""Fixtures every test can ask for. Torch runs on one thread: the models are small, and workers share the cores."""
+
+import os
 
 from tests.families import family_folder, family_network
+from tests.worlds import random_world, shipped
 
-__all__ = ["family_folder", "family_network"]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+__all__ = ["family_folder", "family_network", "random_world", "shipped"]

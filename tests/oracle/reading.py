@@ -1,0 +1,278 @@
+"""What every value of a document must be: an independent reading of it, each row alone, over `tests.plain`.
+
+Documents are plain JSON that the product accepted; nothing is checked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+import torch
+from tests import plain
+from tests.oracle import scoring
+from tests.oracle.positions import cut, deferred, dig, occurrence, pos_of, width
+from tests.oracle.world import Prompt, World
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A row under a metric: its value or the reason there is none, where it was read, what stands there."""
+
+    value: object
+    reason: str | None
+    positions: tuple[int, ...]
+    tokens: tuple[str, ...]
+    stopped_at: int | None
+
+
+@dataclass
+class Told:
+    """What an observe step must give: cells by metric, ids [N] per row by continuation, outputs by tensor name."""
+
+    decodes: bool
+    tables: dict[str, list[Cell]] = field(default_factory=dict)
+    generated: dict[str, list[list[int]]] = field(default_factory=dict)
+    outputs: dict[str, Tensor] = field(default_factory=dict)
+
+
+def observe(world: World, document: dict) -> dict[tuple[str, ...], Told]:
+    """Every observe step of one document without sweeps, by its path."""
+    told: dict[tuple[str, ...], Told] = {}
+    published: dict[str, list[Tensor | str]] = {}
+    for step, node in document["steps"].items():
+        used = node.get("interventions", node.get("intervention")) or next(iter(document["interventions"]))
+        for i, one in enumerate(used if isinstance(used, list) else [used]):
+            name = one if isinstance(one, str) else f"{step}[{i}]" if isinstance(used, list) else step
+            body = document["interventions"][one] if isinstance(one, str) else one
+            path = (step, name) if isinstance(used, list) else (step,)
+            reading = Reading(world, document, node["rows"], body, published)
+            told[path] = reading.told()
+            for output, spec in node.get("outputs", {}).items():
+                spec = {"read": spec} if isinstance(spec, str) else spec
+                if spec["read"] in body["reads"]:
+                    published[output], told[path].outputs[output] = reading.publish(**spec)
+    return told
+
+
+class Reading:
+    """One intervention on the rows of one step."""
+
+    def __init__(self, world: World, document: dict, refs: dict, body: dict, published: dict) -> None:
+        self.world, self.document, self.body, self.published = world, document, body, published
+        self.fields = {role: document["roles"][role]["field"] for role in document["roles"]}
+        self.refs, self.steps = refs, body.get("decode", 0)
+        self.reads, self.writes = body["reads"], body.get("writes", {})
+        self.models, self.metrics = body.get("models", {}), body.get("metrics", {})
+        roles = [read["input"] for read in self.reads.values()] + [model["input"] for model in self.models.values()]
+        used = [role for role in document["roles"] if role in roles]
+        rows = world.rows(refs["base" if "base" in used else used[0]])
+        self.ids = [str(row.get("example_id", i)) for i, row in enumerate(rows)]
+        self.edits, self.rollout, self.value = cache(self._edits), cache(self._rollout), cache(self._value)
+        self.untouched = cache(self._untouched)
+
+    @cached_property
+    def forwards(self) -> list[tuple[str, str]]:
+        pairs = {(read.get("model", "original"), read["input"]) for read in self.reads.values()}
+        return sorted(pairs | {(name, model["input"]) for name, model in self.models.items()})
+
+    def prompt(self, role: str, row: int) -> Prompt:
+        return self.world.prompt(dig(self.world.rows(self.refs[role])[row], self.fields[role]))
+
+    def variable(self, role: str, row: int, name: str) -> str | None:
+        column, rest = re.fullmatch(r"(\w+)(.*)", self.fields[role]).groups()
+        cells = self.world.rows(self.refs[role])[row]
+        found = dig(cells, f"{column}_variables{rest}.{name}")
+        found = cells.get(name) if found is None else found
+        return None if found is None else str(found)
+
+    def columns(self, pos: dict, role: str, row: int) -> list[int] | str:
+        """The tokens of a position that is known before the run, counted as `plain` counts them."""
+        prompt = self.prompt(role, row)
+        if pos.get("frame") == "generated":
+            steps = cut(pos, list(range(self.steps)))
+            return [len(prompt.ids) - 1 + step for step in steps]
+        run: list[int] | str = list(range(prompt.prefix, len(prompt.ids)))
+        scope = pos.get("scope")
+        if scope and scope.get("segment") == "prefix":
+            run = list(range(prompt.prefix)) or "alignment_missing"
+        elif scope:
+            found = occurrence(prompt.text, self.variable(role, row, scope["variable"]), scope.get("occurrence"))
+            if isinstance(found, str):
+                return found
+            spans = prompt.spans
+            run = [i for i in run if spans[i][0] < found[1] and spans[i][1] > found[0]]
+        return run if isinstance(run, str) else cut(pos, run)
+
+    def said(self, pos: dict, role: str, row: int, ids: list[int]) -> list[int] | str:
+        """The steps of a position of the finished continuation."""
+        run, scope = list(range(len(ids))), pos.get("scope") or {}
+        if scope.get("segment"):
+            run = [step for step in run if ids[step] in self.world.eos][:1]
+        if scope.get("variable"):
+            parts = [self.world.token_bytes(token) for token in ids]
+            text = b"".join(parts).decode("utf-8", "surrogateescape")
+            found = occurrence(text, self.variable(role, row, scope["variable"]), scope.get("occurrence"))
+            if isinstance(found, str):
+                return found
+            start, end = (len(text[:at].encode("utf-8", "surrogateescape")) for at in found)
+            starts = [sum(map(len, parts[:step])) for step in range(len(ids))]
+            run = [step for step in run if starts[step] < end and starts[step] + len(parts[step]) > start]
+        return cut(pos, run) if run else "alignment_missing"
+
+    def landing(self, name: str, role: str, row: int) -> tuple[list[int], list[Tensor] | float | None] | str:
+        """Where a write acts on a row, and with which operand [w] at each place."""
+        write = self.writes[name]
+        where, operand = self.columns(pos_of(write), role, row), write.get("operand")
+        if isinstance(where, str) or operand is None or isinstance(operand, (int, float)):
+            return where if isinstance(where, str) else (where, operand)
+        if isinstance(operand, dict):
+            rows = self.published[operand["ref"]]
+            value: Tensor | str = rows[row if len(rows) > 1 else 0]
+        else:
+            value = self.value(operand, row)[0]
+        if isinstance(value, str):
+            return value
+        return where, [value[0 if len(value) == 1 else i] for i in range(len(where))]
+
+    def _edits(self, model: str, role: str, row: int) -> tuple[list[plain.Edit], bool]:
+        """The edits of a model on a row: one per place, its writes in order; and whether a write was skipped."""
+        places: dict[tuple[str, str, int], list[Callable]] = {}
+        skipped = False
+        for name in self.models[model]["writes"] if model in self.models else ():
+            write, landed = self.writes[name], self.landing(name, role, row)
+            if isinstance(landed, str):
+                skipped = True
+                continue
+            spot = self.world.spot(self.document["sites"][write["site"]])
+            generated = pos_of(write).get("frame") == "generated"
+            last = len(self.prompt(role, row).ids) - 1
+            for i, token in enumerate(landed[0]):
+                at = (self.ids[row], token - last, 0, 1) if generated else (self.ids[row], 0, i, len(landed[0]))
+                operand = landed[1][i] if isinstance(landed[1], list) else landed[1]
+                places.setdefault((*spot, token), []).append(scoring.mechanism(write, operand, at))
+        return [plain.Edit(*at, scoring.chain(changes)) for at, changes in places.items()], skipped
+
+    def _rollout(self, model: str, role: str, row: int) -> plain.Rollout:
+        ids, looks = self.prompt(role, row).ids, []
+        for name, read in self.reads.items():
+            site = self.document["sites"][read["site"]]
+            if (read.get("model", "original"), read["input"]) == (model, role) and site["component"] != "input_ids":
+                where = self._looked(name, row)
+                looks += [plain.Look(f"{name}@{token}", *self.world.spot(site), token) for token in where]
+        edits = self.edits(model, role, row)[0]
+        if not edits:
+            return self.untouched(tuple(ids), tuple(looks))
+        return plain.run(self.world.model, ids, edits, looks, self.steps, self.world.eos)
+
+    def _untouched(self, ids: tuple[int, ...], looks: tuple[plain.Look, ...]) -> plain.Rollout:
+        return plain.run(self.world.model, ids, (), looks, self.steps, self.world.eos)
+
+    def _looked(self, name: str, row: int) -> list[int]:
+        read = self.reads[name]
+        if deferred(pos_of(read)):
+            last = len(self.prompt(read["input"], row).ids) - 1
+            return [last + step for step in range(self.steps)]
+        where = self.columns(pos_of(read), read["input"], row)
+        return [] if isinstance(where, str) else where
+
+    def _value(self, name: str, row: int) -> tuple[Tensor | str, tuple[int, ...], tuple[str, ...]]:
+        """A read on a row: [n, w] or the reason there is none; prompt indices or steps; the texts there."""
+        read = self.reads[name]
+        model, role, pos = read.get("model", "original"), read["input"], pos_of(read)
+        if self.edits(model, role, row)[1]:
+            return "write_skipped", (), ()
+        prompt, rollout = self.prompt(role, row), self.rollout(model, role, row)
+        last = len(prompt.ids) - 1
+        if deferred(pos):
+            steps = self.said(pos, role, row, rollout.ids)
+            where = steps if isinstance(steps, str) else [last + step for step in steps]
+        else:
+            where = self.columns(pos, role, row)
+        if isinstance(where, str):
+            return where, (), ()
+        generated = pos.get("frame") == "generated"
+        ids = rollout.ids if generated else prompt.ids
+        places = [token - last if generated else token for token in where]
+        texts = tuple(self.world.tokenizer.decode([ids[place]]) for place in places)
+        shown = tuple(place if generated else place - prompt.prefix for place in places)
+        if self.document["sites"][read["site"]]["component"] == "input_ids":
+            fed = prompt.ids + rollout.ids
+            return torch.tensor([[float(fed[token])] for token in where]), shown, texts
+        return torch.stack([rollout.values[f"{name}@{token}"] for token in where]), shown, texts
+
+    def seen(self, name: str, value: Tensor) -> Tensor:
+        """A value [n, w] as its read looks at it, in double precision; `probs` as log-probabilities."""
+        view = self.reads[name].get("view", "raw")
+        if view == "raw":
+            return value.double()
+        logits = self.world.unembed(value).double()
+        return logits if view == "logits" else logits.log_softmax(-1)
+
+    def told(self) -> Told:
+        told = Told(self.steps > 0)
+        models = [model for model, _ in self.forwards]
+        for model, role in self.forwards if self.steps else ():
+            name = f"{model}.generated" if models.count(model) == 1 else f"{model}@{role}.generated"
+            told.generated[name] = [self.rollout(model, role, row).ids for row in range(len(self.ids))]
+        for name, metric in self.metrics.items():
+            told.tables[name] = [self._cell(metric, row) for row in range(len(self.ids))]
+        return told
+
+    def _cell(self, metric: dict, row: int) -> Cell:
+        read = self.reads[metric["of"]]
+        rollout = self.rollout(read.get("model", "original"), read["input"], row)
+        ends = (step for step, logits in enumerate(rollout.logits) if int(logits.argmax()) in self.world.eos)
+        stopped = next(ends, None) if self.steps else None
+        value, places, texts = self.value(metric["of"], row)
+        other = self.value(metric["against"], row)[0] if "against" in metric else None
+        tokens = dict(self._answers(metric, row))
+        reasons = [found for found in (value, other, *tokens.values()) if isinstance(found, str)]
+        if reasons:
+            reason = "write_skipped" if "write_skipped" in reasons else reasons[0]
+            return Cell(None, reason, places, texts, stopped)
+        against = None if other is None else self.seen(metric["against"], other)[0]
+        decode = self.world.tokenizer.decode
+        score = scoring.metric(metric, self.seen(metric["of"], value)[0], against, tokens, lambda i: decode([i]))
+        finite = isinstance(score, list) or abs(score) < float("inf")
+        return Cell(score if finite else None, None if finite else "non_finite", places, texts, stopped)
+
+    def _answers(self, metric: dict, row: int) -> Iterator[tuple[str, int | str]]:
+        source = "base" if "base" in self.refs else self.reads[metric["of"]]["input"]
+        prompt = self.prompt(self.reads[metric["of"]]["input"], row).text
+        form = metric.get("token_form", "space_prefixed")
+        for name in ("expected", "a", "b", "target", "token"):
+            if name in metric:
+                cell = dig(self.world.rows(self.refs[source])[row], metric[name])
+                if cell is None or not str(cell).strip():
+                    yield name, "empty_cell"
+                elif form == "id":
+                    yield name, cell
+                else:
+                    before = prompt if form == "in_context" else ""
+                    text = before + (f" {cell.lstrip()}" if form == "space_prefixed" else cell)
+                    ids = self.world.tokenizer(text, add_special_tokens=False)["input_ids"]
+                    yield name, ids[-1] if before else _only(ids)
+
+    def publish(self, read: str, reduce: str = "none") -> tuple[list[Tensor | str], Tensor]:
+        """An output: what each row (or all of them) hands on as an operand, and the tensor that is saved."""
+        rows = [self.value(read, row)[0] for row in range(len(self.ids))]
+        there = [row.float() for row in rows if isinstance(row, Tensor)]
+        pos = pos_of(self.reads[read])
+        ragged = "scope" in pos or width(pos) is None
+        if reduce == "mean":
+            mean = torch.cat(there).mean(0, keepdim=True) if ragged else torch.stack(there).mean(0)
+            return [mean], mean[0] if len(mean) == 1 else mean
+        if "scope" in pos or (width(pos) is None and pos.get("frame") != "generated"):
+            return rows, torch.cat(there)
+        empty = torch.full_like(there[0], torch.nan)
+        whole = torch.stack([row.float() if isinstance(row, Tensor) else empty for row in rows])
+        return rows, whole[:, 0] if whole.shape[1] == 1 else whole
+
+
+def _only(ids: list[int]) -> int:
+    (only,) = ids
+    return only

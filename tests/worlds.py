@@ -1,0 +1,96 @@
+"""Where documents are tried: the checkpoints that ship, and random models whose tokenizer knows the datasets' words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests import families
+
+if TYPE_CHECKING:
+    from tests.desk import Desk
+
+ROOT = Path(__file__).parents[1]
+DATASETS = ROOT / "datasets"
+DOCUMENTS = ROOT / "documents"
+VOCABULARY = 640
+
+
+def words() -> list[str]:
+    """The prompts and answers of all datasets."""
+    rows = [row for path in sorted(DATASETS.rglob("*.json")) for row in json.loads(path.read_text())]
+    return [row["input"] for row in rows] + [row["base_answer"] for row in rows for _ in range(20)]
+
+
+def document(name: str) -> dict:
+    """A shipped document: `v2/patching`."""
+    return json.loads((DOCUMENTS / f"{name}.json").read_text())
+
+
+def fitted(document: dict, depth: int) -> dict:
+    """The document for a model of `depth` layers: layers past the last become it, ranges of layers end there."""
+    fit = deepcopy(document)
+    for site in fit["sites"].values():
+        match site.get("layers"):
+            case int(layer):
+                site["layers"] = min(layer, depth - 1)
+            case {"sweep": {"range": [first, last]}, **rest}:
+                site["layers"] = {"sweep": {"range": [first, min(last, depth)]}, **rest}
+    return fit
+
+
+def thinned(document: dict) -> dict:
+    """The document with only the ends of its ranges, positions within five tokens of the end."""
+
+    def thin(node: object) -> object:
+        match node:
+            case {"sweep": {"range": [first, last]}, **rest}:
+                return {"sweep": [max(first, -5), last - 1], **rest}
+            case dict():
+                return {key: thin(value) for key, value in node.items()}
+        return node
+
+    return thin(document)
+
+
+def on_rows(document: dict, ref: str) -> dict:
+    """The document with every role's rows from one table."""
+    moved = deepcopy(document)
+    for step in moved["steps"].values():
+        step["rows"] = dict.fromkeys(step["rows"], ref)
+    return moved
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Callable[[str], Desk]:
+    """`shipped("weekdays-llama")`: a desk with a checkpoint of the package."""
+    from tests.desk import desk
+
+    from causalab_mini.checkpoint.resolve import BUNDLED_FOLDER
+
+    @cache
+    def at(name: str) -> Desk:
+        folder = BUNDLED_FOLDER / name
+        if not (folder / "config.json").is_file():
+            pytest.skip(f"{name} is not in the package yet")
+        return desk(folder)
+
+    return at
+
+
+@pytest.fixture(scope="session")
+def random_world(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Desk]:
+    """`random_world(model_type, width)`: a desk with a random model to which the datasets' answers are one token."""
+    from tests.desk import desk
+
+    @cache
+    def at(model_type: str, width: int) -> Desk:
+        folder = tmp_path_factory.mktemp("worlds") / f"{model_type}-{width}"
+        return desk(families.write_folder(folder, model_type, width, words(), VOCABULARY))
+
+    return at
