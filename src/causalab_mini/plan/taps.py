@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.frames.continuation import steps
@@ -47,6 +47,8 @@ class Taps:
     rows: Rows
     problems: Problems
     bound: Bound
+    broken: set[str] = field(default_factory=set[str])
+    """Reads that are no operand because of a problem that has been told."""
 
     def forward(
         self,
@@ -101,6 +103,7 @@ class Taps:
             if read.pos.deferred and read.pos.scope is not None and read.pos.scope.variable is not None:
                 texts = self.rows.texts(batch.ref, batch.field, read.pos.scope.variable)
             return nodes.Read(name, place, read.pos, windows, read.view, read.featurizer, texts)
+        self.broken.add(name)
         return nodes.Read(name, place, read.pos, (Reason.OUT_OF_RANGE,) * len(batch.rows))
 
     def _write(
@@ -113,15 +116,17 @@ class Taps:
     ) -> nodes.Write:
         place = self._place(write.site)
         mechanism = mechanisms.of(write)
-        operand, windows = self._operand(write, reads, published), ()
+        operand = self._operand(write, reads, published)
+        windows: tuple[Window, ...] = ()
         width = self.checkpoint.width(place.component)
         past = [feature for feature in write.features or () if feature >= width]
         if past:
             self.problems.add(f"feature {past[0]} is past the width {width} of {place.spelled()}", at="features")
         with self.problems.within("pos"):
             windows = self._windows(write.pos, batch)
-        with self.problems.within("operand"):
-            windows = self._landing(write, windows, operand, reads, published)
+        if windows and not (isinstance(operand, nodes.ReadOperand) and operand.read in self.broken):
+            with self.problems.within("operand"):
+                windows = self._landing(windows, operand, reads, published)
         lost = {
             self.bound.example_ids[row]: window.value
             for row, window in enumerate(windows)
@@ -162,13 +167,13 @@ class Taps:
                         'name a step, as in {"frame": "generated", "index": 0}',
                         at="operand",
                     )
+                    self.broken.add(name)
                 return nodes.ReadOperand(name)
             case number:
                 return float(number)
 
     def _landing(
         self,
-        write: Write,
         windows: tuple[Window, ...],
         operand: nodes.Operand,
         reads: Mapping[str, nodes.Read],
