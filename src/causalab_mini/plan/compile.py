@@ -14,9 +14,9 @@ from causalab_mini.plan.nodes import Experiment, Observe, Plan, Point
 from causalab_mini.plan.observe import Compiler
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows
+from causalab_mini.spec.children import children
 from causalab_mini.spec.document import Document
 from causalab_mini.spec.load import Loaded
-from causalab_mini.spec.steps import children
 
 
 def compile_experiment(loaded: Loaded, checkpoint: Checkpoint, data_root: Path) -> Experiment:

@@ -12,10 +12,10 @@ from causalab_mini.plan import nodes
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows
 from causalab_mini.plan.taps import Bound, Published, Taps
+from causalab_mini.spec.children import Child
 from causalab_mini.spec.document import Document, Intervention, Observe
 from causalab_mini.spec.forwards import forwards
-from causalab_mini.spec.steps import Child
-from causalab_mini.vocabulary.metrics import AnswerMetric, Metric
+from causalab_mini.vocabulary.metric import AnswerMetric, Metric
 from causalab_mini.vocabulary.reasons import Reason
 
 BASE = "base"
@@ -49,7 +49,7 @@ class Compiler:
         path = (name, child.name) if step.nested else (name,)
         if len(problems.found) > before:
             return None
-        outputs = tuple(nodes.Publish(key, output.read, output.reduce) for key, output in step.outputs.items())
+        outputs = tuple(nodes.Publish(key, output.read, output.reduce) for key, output in child.outputs.items())
         saves = tuple(nodes.Save(save.value, save.file_path) for save in child.saves)
         observe = nodes.Observe(
             name=path[-1],
