@@ -62,8 +62,9 @@ class Compiler:
             outputs=outputs,
             saves=saves,
         )
-        reads = {read.name: read for forward in compiled for read in forward.reads}
-        self._published.update({p.name: Published(path, p, reads[p.read], len(bound.example_ids)) for p in outputs})
+        reads = {read.name: (read, forward.decode) for forward in compiled for read in forward.reads}
+        rows = len(bound.example_ids)
+        self._published.update({p.name: Published(path, p, *reads[p.read], rows) for p in outputs})
         return observe
 
     def _roles(self, name: str, step: Observe, intervention: Intervention) -> dict[str, str] | None:

@@ -29,11 +29,12 @@ class Bound:
 
 @dataclass(frozen=True)
 class Published:
-    """An output of an earlier step: who published it, from which read, over how many rows."""
+    """An output of an earlier step: who published it, from which read of how long a decode, over how many rows."""
 
     path: tuple[str, ...]
     publish: nodes.Publish
     read: nodes.Read
+    decode: int
     rows: int
 
 
@@ -182,16 +183,21 @@ class Taps:
         """The write's windows, a row whose operand has no value counted as landing nowhere."""
         match operand:
             case nodes.ReadOperand(name):
-                read = reads[name]
-                sources = read.windows
-                if read.pos.deferred and read.pos.scope is None:
-                    steps_of = cut(read.pos, range(self.intervention.decode))
-                    sources = tuple(w if isinstance(w, Reason) else steps_of for w in sources)
+                sources = _sources(reads[name], self.intervention.decode)
             case nodes.OutputOperand(_, name):
                 output = published[name]
+                sources = _sources(output.read, output.decode)
                 if output.publish.reduce == "mean":
+                    missing = [source for source in sources if isinstance(source, Reason)]
+                    nothing = len(missing) == len(sources)
+                    return tuple(w if isinstance(w, Reason) else missing[0] for w in windows) if nothing else windows
+                if output.read.pos.deferred and output.read.pos.scope is not None:
+                    self.problems.add(
+                        f"'{name}' is at {output.read.pos.compact()}, and which rows have it is known only when the "
+                        "continuations are finished",
+                        'publish it with "reduce": "mean"',
+                    )
                     return windows
-                sources = output.read.windows
                 if output.rows != len(windows):
                     self.problems.add(
                         f"'{name}' has {output.rows} rows and this step has {len(windows)}",
@@ -214,3 +220,11 @@ class Taps:
                 )
                 break
         return tuple(landed) + windows[len(landed) :]
+
+
+def _sources(read: nodes.Read, decode: int) -> tuple[Window, ...]:
+    """Where a read's value comes from in every row; every step where only the finished continuation can say."""
+    if not read.pos.deferred or read.pos.scope is not None:
+        return read.windows
+    found = cut(read.pos, range(decode))
+    return tuple(window if isinstance(window, Reason) else found for window in read.windows)
