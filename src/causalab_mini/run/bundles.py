@@ -11,7 +11,7 @@ from torch import Tensor
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.plan.nodes import Publish
 from causalab_mini.results.records import Bundle
-from causalab_mini.run.score import Reading
+from causalab_mini.run.score import Reading, fixed_width
 from causalab_mini.run.values import Continuation
 
 
@@ -32,10 +32,10 @@ def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading
         for example_id, value in zip(reading.example_ids, located, strict=True)
         if not isinstance(value.value, Tensor)
     }
-    ragged = read.pos.width is None
-    single = tensors[publish.name].ndim == (2 if publish.reduce == "none" else 1) and not ragged
+    ragged = publish.reduce == "none" and fixed_width(read, reading.forward(publish.read).decode) is None
     rows = [] if publish.reduce == "mean" else ["token"] if ragged else ["row"]
-    dims = [*rows, *([] if single or ragged else ["position"]), "feature"]
+    several = tensors[publish.name].ndim > len(rows) + 1
+    dims = [*rows, *(["step" if read.pos.generated else "position"] if several else []), "feature"]
     metadata = {
         "dims": json.dumps(dims),
         "example_ids": json.dumps(list(reading.example_ids)),

@@ -204,7 +204,6 @@ class _Walk:
         return value[row] if value.ndim == 3 else value[row][None]
 
     def _width(self, edit: Edit) -> int:
-        selection = edit.features or edit.place.columns
-        if selection is not None:
-            return len(selection)
-        return self._run.checkpoint.width(edit.place.component)
+        """How wide the value is that the edit is of, whichever of its features it is limited to."""
+        columns = edit.place.columns
+        return self._run.checkpoint.width(edit.place.component) if columns is None else len(columns)

@@ -169,34 +169,45 @@ class Scorer:
         """An output's tensors by name, fp32.
 
         `none`: [rows, w] for one position, [rows, width, w] for a fixed window, flat [tokens, w] with
-        `<name>.lengths` [rows] for a ragged one; a row without a value is NaN (length 0). `mean`: over the rows
-        that have a value, and over tokens where ragged: [w] or [width, w].
+        `<name>.lengths` [rows] where rows may differ; a row without a value is NaN (length 0). `mean`: over the
+        rows that have a value, and over tokens where ragged: [w] or [width, w]; NaN when no row has one.
         """
         read = reading.read(publish.read)
         located = reading.located(publish.read)
-        present = [v.value for v in located if isinstance(v.value, Tensor)]
-        shown = [self._shown(read, value) for value in present]
-        ragged = read.pos.width is None
+        shown = [self._shown(read, v.value) for v in located if isinstance(v.value, Tensor)]
+        features = self._features(read)
         if publish.reduce == "mean":
             if not shown:
-                return {publish.name: torch.full((1,), torch.nan)}
-            stacked = torch.cat(shown) if ragged else torch.stack(shown)
-            mean = stacked.mean(0)
-            return {publish.name: mean if ragged or mean.shape[0] > 1 else mean[0]}
-        width = 0 if ragged else read.pos.width or 0
-        features = shown[0].shape[-1] if shown else 1
-        lengths = [len(v.window) if isinstance(v.value, Tensor) else 0 for v in located]
-        if ragged:
+                return {publish.name: torch.full((features,), torch.nan)}
+            mean = (torch.cat(shown) if read.pos.ragged else torch.stack(shown)).mean(0)
+            return {publish.name: mean if read.pos.ragged or mean.shape[0] > 1 else mean[0]}
+        width = fixed_width(read, reading.forward(publish.read).decode)
+        if width is None:
             flat = torch.cat(shown) if shown else torch.empty(0, features)
+            lengths = [len(v.window) if isinstance(v.value, Tensor) else 0 for v in located]
             return {publish.name: flat, f"{publish.name}.lengths": torch.tensor(lengths)}
         rest = iter(shown)
         empty = torch.full((width, features), torch.nan)
         rows = torch.stack([next(rest) if isinstance(v.value, Tensor) else empty for v in located])
         return {publish.name: rows[:, 0] if width == 1 else rows}
 
+    def _features(self, read: Read) -> int:
+        """How many entries a read's value has, as its view shows it."""
+        if read.view != "raw":
+            return self._checkpoint.vocab
+        columns = read.place.columns
+        return self._checkpoint.width(read.place.component) if columns is None else len(columns)
+
     def _shown(self, read: Read, value: Tensor) -> Tensor:
         seen = self.viewed(read, value)
         return seen.exp() if read.view == "probs" else seen
+
+
+def fixed_width(read: Read, decode: int) -> int | None:
+    """How many tokens of every row a read has, or None where rows may differ; `decode` steps of each are known."""
+    if read.pos.scope is not None:
+        return None
+    return decode if read.pos.generated and read.pos.all else read.pos.width
 
 
 def _reason(score: Score, row: int, of: list[Located], against: list[Located] | None) -> Reason | None:

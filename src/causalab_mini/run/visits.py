@@ -152,14 +152,19 @@ def edited(stop: Stop, t: Tensor, column_of: Callable[[int], int], report: Repor
 
 
 def _arguments(cells: list[EditCells], f: Tensor) -> Tensor | None:
-    """The arguments of a group's cells as one [n, w], on f's device in f's dtype."""
+    """The arguments of a group's cells as one [n, w], on f's device in f's dtype.
+
+    An argument is in the space of the whole value: a write limited to some features takes those of it.
+    """
     parts: list[Tensor] = []
     for cell in cells:
         count = len(cell.columns)
         if cell.argument is None:
             return None
         if isinstance(cell.argument, Tensor):
-            parts.append(cell.argument.to(f).expand(count, f.shape[-1]))
+            features = cell.edit.features
+            argument = cell.argument if features is None else cell.argument[:, list(features)]
+            parts.append(argument.to(f).expand(count, f.shape[-1]))
         else:
             parts.append(f.new_full((count, f.shape[-1]), cell.argument))
     return torch.cat(parts)
