@@ -227,7 +227,7 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.seed = random.Random(seed)
         self.groups: dict[str, list[Statement]] = {}
-        self.twins: dict[str, list[Statement]] = {}  # by template, those that differ in their entity only
+        self.twins: dict[str, list[Statement]] = {}  # by task and template, those that differ in their entity only
         for statement in enumerated():
             if not statement.held_out:
                 self.groups.setdefault(statement.task, []).append(statement)
@@ -259,11 +259,29 @@ class Writer:
         pieces = [(lead + one.prompt, False), (one.answer, True), (".", False)]
         return [*pieces, (one.follow, False)] if follows else pieces
 
-    def pair(self) -> tuple[str, Statement, Statement]:
-        """A lead, and two statements of one template about different entities."""
-        lead = self.seed.choice(("", "", CUE, f"{self.seed.choice(NAMES)} says: "))
+    def lead(self) -> str:
+        """What may stand in front of a sentence."""
+        return self.seed.choice(("", "", CUE, f"{self.seed.choice(NAMES)} says: "))
+
+    def twin_pair(self) -> tuple[str, list[Statement], list[Statement]]:
+        """A lead, two statements of one template, and what they are with their entities interchanged."""
+        lead = self.lead()
         first, second = self.seed.sample(self.twins[self.seed.choice(self.wordings)], 2)
-        return lead, first, second
+        return lead, [first, second], [second, first]
+
+    def mixed_pair(self) -> tuple[str, list[Statement], list[Statement]]:
+        """The same of two templates of any wording; what is held out is neither asked nor answered."""
+        lead = self.lead()
+        while True:
+            one, other = self.seed.choices(self.wordings, k=2)
+            first, second = self.seed.choice(self.twins[one]), self.seed.choice(self.twins[other])
+            swapped = [
+                next((s for s in self.twins[one] if s.entity == second.entity), None),
+                next((s for s in self.twins[other] if s.entity == first.entity), None),
+            ]
+            known = [s for s in swapped if s is not None]
+            if first.entity != second.entity and len(known) == 2:
+                return lead, [first, second], known
 
     def documents(self, count: int) -> list[list[tuple[str, bool]]]:
         """`count` documents."""
