@@ -32,7 +32,7 @@ from weekdays_eval import accuracy, blocks, format_table, hooked, interchange_ta
 
 BUNDLED = Path(__file__).parents[1] / "src" / "causalab_mini" / "checkpoint" / "bundled"
 DOCUMENTS = 60_000
-# With 3 epochs and twin pairs GPT-2 got 98.5 % and took "If today is Sunday" for "yesterday"; both were changed at once.
+# With 3 epochs and twin pairs GPT-2 got 98.5 % and took "If today is Sunday" for "yesterday": both were changed.
 EPOCHS = {"llama": 3, "gpt2": 4}
 PAIRING = {"llama": Writer.twin_pair, "gpt2": Writer.mixed_pair}
 BATCH = 64
