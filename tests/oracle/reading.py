@@ -260,17 +260,19 @@ class Reading:
     def publish(self, read: str, reduce: str = "none") -> tuple[list[Tensor | str], Tensor]:
         """An output: what each row (or all of them) hands on as an operand, and the tensor that is saved."""
         rows = [self.value(read, row)[0] for row in range(len(self.ids))]
-        there = [row.float() for row in rows if isinstance(row, Tensor)]
-        pos = pos_of(self.reads[read])
+        there = [self.seen(read, row).float() for row in rows if isinstance(row, Tensor)]
+        pos, lost = pos_of(self.reads[read]), torch.full((1, self.world.model.config.hidden_size), torch.nan)
         ragged = "scope" in pos or width(pos) is None
         if reduce == "mean":
+            if not there:
+                return [next(row for row in rows if isinstance(row, str))], lost[0]
             mean = torch.cat(there).mean(0, keepdim=True) if ragged else torch.stack(there).mean(0)
             return [mean], mean[0] if len(mean) == 1 else mean
-        if "scope" in pos or (width(pos) is None and pos.get("frame") != "generated"):
-            return rows, torch.cat(there)
-        empty = torch.full_like(there[0], torch.nan)
-        whole = torch.stack([row.float() if isinstance(row, Tensor) else empty for row in rows])
-        return rows, whole[:, 0] if whole.shape[1] == 1 else whole
+        wide = self.steps if "all" in pos and pos.get("frame") == "generated" else width(pos)
+        if "scope" in pos or wide is None:
+            return rows, torch.cat([lost[:0], *there])
+        whole = torch.stack([row.float() if isinstance(row, Tensor) else lost.expand(wide, -1) for row in rows])
+        return rows, whole[:, 0] if wide == 1 else whole
 
 
 def _only(ids: list[int]) -> int:

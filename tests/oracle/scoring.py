@@ -15,24 +15,27 @@ Change = Callable[[Tensor, Tensor], Tensor]
 def mechanism(write: dict, operand: Tensor | float | None, at: tuple[str, int, int, int]) -> Change:
     """What a write does to one vector; `at` is (example id, step, which of the positions, of how many)."""
     params, kind = write.get("params", {}), write["mechanism"]
+    low, high = params.get("lo", float("-inf")), params.get("hi", float("inf"))
 
     def change(f: Tensor, before: Tensor) -> Tensor:
-        o = operand if operand is None or isinstance(operand, Tensor) else torch.full_like(f, operand)
+        among = write.get("features") or list(range(len(f)))
+        whole = operand if isinstance(operand, Tensor) else torch.full_like(f, operand or 0.0)
+        x, o, was = f[among], whole[among], before[among]
         if kind == "swap":
-            new = o
+            x = o
         elif kind == "add_scaled":
-            new = f + params.get("scale", 1) * o
+            x = x + params.get("scale", 1) * o
         elif kind == "lerp":
-            new = (1 - params["t"]) * f + params["t"] * o
+            x = (1 - params["t"]) * x + params["t"] * o
         elif kind == "clamp":
-            new = torch.tensor([min(max(x, params.get("lo", x)), params.get("hi", x)) for x in f.tolist()])
+            x = torch.tensor([min(max(entry, low), high) for entry in x.tolist()])
         elif kind == "gaussian":
-            new = f + params.get("scale", 1) * noise(params["seed"], *at, len(f))
-        elif kind == "renormalize":
-            new = f * (before.pow(2).sum().sqrt() / f.pow(2).sum().sqrt())
-        if write.get("features") is None:
-            return new
-        return torch.stack([new[i] if i in write["features"] else f[i] for i in range(len(f))])
+            x = x + params.get("scale", 1) * noise(params["seed"], *at, len(f))[among]
+        elif kind == "renormalize" and x.any():
+            x = x * (was.pow(2).sum().sqrt() / x.pow(2).sum().sqrt())
+        new = f.clone()
+        new[among] = x
+        return new
 
     return change
 

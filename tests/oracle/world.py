@@ -76,5 +76,5 @@ class World:
             return self.model.get_submodule(head)(self.model.get_submodule(norm)(value))
 
     def token_bytes(self, token: int) -> bytes:
-        piece = self.tokenizer.convert_ids_to_tokens(token)
+        piece = self.tokenizer.convert_ids_to_tokens(token) or ""
         return bytes(BYTE_OF[c] for c in piece) if all(c in BYTE_OF for c in piece) else piece.encode()

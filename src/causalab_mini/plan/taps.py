@@ -159,7 +159,8 @@ class Taps:
             case None:
                 return None
             case Ref(ref=name):
-                return nodes.OutputOperand(published[name].path, name)
+                # What its step could not be compiled for has been told.
+                return nodes.OutputOperand(published[name].path, name) if name in published else None
             case str() as name:
                 read = reads[name]
                 if read.pos.deferred and read.pos.scope is not None:
