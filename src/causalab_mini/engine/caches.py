@@ -37,62 +37,71 @@ def fresh(network: Network) -> Cache:
 def branch(sources: Sequence[Source], *, stored: bool) -> Cache:
     """A cache of L lanes that begin with P columns of `sources`; each lane stands in exactly one of them.
 
-    `stored`: the columns to come are kept in it, which decoding and later branches need. Otherwise the taken columns
-    are looked up layer by layer as the call comes to it, and nothing is held. The sources stay as they are.
+    The taken columns are looked up layer by layer as a call comes to it, and never held twice. `stored`: the columns to
+    come are kept, which decoding and later branches need; otherwise they are forgotten. The sources stay as they are.
     """
     order = torch.argsort(torch.cat([source.lanes for source in sources]))
+    in_order = bool((order == torch.arange(len(order))).all())
     layers: list[AnyLayer] = []
     for index in range(len(sources[0].cache.layers)):
-        layer = _Branch(sources, order, index)
-        layers.append(layer.settled() if stored else layer)
+        taken = [cast(DynamicLayer, source.cache.layers[index]) for source in sources]
+        layers.append(_Branch(taken, sources, None if in_order else order, stored=stored))
     return Cache(layers=layers)
 
 
 class _Branch(DynamicLayer):
-    """One layer that begins with columns of other caches and forgets what is added to it."""
+    """One layer that begins with columns of other caches' layers."""
 
-    def __init__(self, sources: Sequence[Source], order: Tensor, index: int) -> None:
+    def __init__(
+        self, taken: Sequence[DynamicLayer], sources: Sequence[Source], order: Tensor | None, *, stored: bool
+    ) -> None:
         super().__init__()
+        self._taken_from = taken
         self._sources = sources
         self._order = order
-        self._index = index
+        self._stored = stored
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
         """The taken columns and the new ones: keys and values [L, KV, P + T, h]; of the first lanes, if fewer come."""
+        if self._stored:
+            key_states, value_states = super().update(key_states, value_states)
         present = key_states.shape[0]
         keys, values = self._taken()
-        return (
-            torch.cat((keys[:present], key_states), dim=-2),
-            torch.cat((values[:present], value_states), dim=-2),
-        )
+        return torch.cat((keys[:present], key_states), dim=-2), torch.cat((values[:present], value_states), dim=-2)
 
     def get_seq_length(self) -> int:
-        """P: how many columns are taken."""
-        return self._sources[0].columns.shape[1]
+        """P, and the columns kept since."""
+        return self._sources[0].columns.shape[1] + super().get_seq_length()
 
-    def settled(self) -> DynamicLayer:
-        """A plain layer holding the taken columns."""
-        layer = DynamicLayer()
+    def whole(self) -> tuple[Tensor, Tensor]:
+        """All columns, taken and kept: keys and values [L, KV, P + T, h]."""
         keys, values = self._taken()
-        layer.lazy_initialization(keys, values)
-        layer.keys, layer.values = keys, values
-        return layer
+        if self.keys is None or self.values is None:
+            return keys, values
+        return torch.cat((keys, self.keys), dim=-2), torch.cat((values, self.values), dim=-2)
 
     def _taken(self) -> tuple[Tensor, Tensor]:
-        layers = [cast(DynamicLayer, source.cache.layers[self._index]) for source in self._sources]
-        keys = [_cells(layer.keys, source) for layer, source in zip(layers, self._sources, strict=True)]
-        values = [_cells(layer.values, source) for layer, source in zip(layers, self._sources, strict=True)]
-        if len(keys) == 1 and bool((self._order == torch.arange(len(self._order))).all()):
-            return keys[0], values[0]
+        wholes = [_whole(layer) for layer in self._taken_from]
+        keys = [_cells(key, source) for (key, _), source in zip(wholes, self._sources, strict=True)]
+        values = [_cells(value, source) for (_, value), source in zip(wholes, self._sources, strict=True)]
+        if self._order is None:
+            return (keys[0], values[0]) if len(keys) == 1 else (torch.cat(keys), torch.cat(values))
         order = self._order.to(keys[0].device)
         return torch.cat(keys)[order], torch.cat(values)[order]
 
 
-def _cells(t: Tensor | None, source: Source) -> Tensor:
-    """Of `t` [S, KV, W, h], the source's columns of its slots: [n, KV, P, h]."""
-    if t is None:
+def _whole(layer: DynamicLayer) -> tuple[Tensor, Tensor]:
+    """Every column of a filled layer: keys and values [S, KV, W, h]."""
+    if isinstance(layer, _Branch):
+        return layer.whole()
+    if layer.keys is None or layer.values is None:
         raise ValueError("a branch starts from a cache that has been filled")
+    return layer.keys, layer.values
+
+
+def _cells(t: Tensor, source: Source) -> Tensor:
+    """Of `t` [S, KV, W, h], the source's columns of its slots: [n, KV, P, h]."""
     slots, columns = source.slots.to(t.device), source.columns.to(t.device)
     return t.transpose(1, 2)[slots[:, None], columns].transpose(1, 2)

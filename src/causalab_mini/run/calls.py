@@ -56,7 +56,7 @@ class _Now:
         if self.step:
             return (), ()
         offset = self.width - len(lane.ids)
-        entries = tuple(entry for entry, column in enumerate(at) if column >= lane.start)
+        entries = tuple(entry for entry, column in enumerate(at) if lane.start <= column < len(lane.ids))
         return entries, tuple(offset + at[entry] for entry in entries)
 
 

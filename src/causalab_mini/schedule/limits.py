@@ -18,7 +18,7 @@ class Limits:
 
     lanes: int | None = None
     columns: int = 4096
-    cells: int = 8_000_000
+    cells: int = 12_000_000
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ further call costs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from causalab_mini.schedule.ir import Call, Edit, LaneValue, PublishedValue, Schedule
+from causalab_mini.schedule.ir import Call, Edit, Lane, LaneValue, PublishedValue, Schedule
 from causalab_mini.schedule.keeps import handed_up
 from causalab_mini.schedule.limits import CALL_COLUMNS
 
@@ -30,37 +30,132 @@ class _Node:
     next: dict[Column, _Node] = field(default_factory=dict[Column, "_Node"])
 
 
+@dataclass(frozen=True)
+class _Common:
+    """Lanes that go on alike: one that leads, the rest, and how many columns some of them begin with in common."""
+
+    lead: int
+    rest: list[int]
+    columns: int
+
+
 def share_prefix(schedule: Schedule) -> Schedule:
     """The same lanes, each starting where an earlier one has not been; one call for every round."""
-    live = [number for call in schedule.calls for number in call.lanes]
-    columns = {number: _columns(schedule, number) for number in live}
-    needs = _needs(schedule, live)
-    root = _Node(-1)
-    lanes = list(schedule.lanes)
-    calls: list[Call] = []
-    done: set[int] = set()
-    waiting = live
-    while waiting:
-        ready = [number for number in waiting if needs[number] <= done]
+    rounds = _Rounds(schedule)
+    while rounds.waiting:
+        rounds.run()
+    return handed_up(replace(schedule, lanes=tuple(rounds.lanes), calls=tuple(rounds.calls)))
+
+
+class _Rounds:
+    """The lanes placed so far, round by round."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.lanes = list(schedule.lanes)
+        self.waiting = [number for call in schedule.calls for number in call.lanes]
+        self.calls: list[Call] = []
+        self._columns = {number: _columns(schedule, number) for number in self.waiting}
+        self._needs = _needs(schedule, self.waiting)
+        self._root = _Node(-1)
+        self._done: set[int] = set()
+
+    def run(self) -> None:
+        """Place the lanes of one more round."""
+        ready = [number for number in self.waiting if self._needs[number] <= self._done]
         if not ready:
             raise ValueError("lanes wait for each other")
-        shared = {number: _walk(root, columns[number]) for number in ready}
-        later = [number for number in waiting if not needs[number] <= done]
-        needed = {source for number in later for source in needs[number]}
-        chosen = _chosen(ready, shared, columns, needed if later else None)
-        if later:
-            # The clean run of a written lane's tokens lets it enter higher up, if it comes in an earlier round.
-            running = {schedule.lanes[number].ids for number in chosen if not schedule.lanes[number].edits}
-            chosen = [n for n in chosen if n in needed or not schedule.lanes[n].edits or lanes[n].ids not in running]
+        later = [number for number in self.waiting if not self._needs[number] <= self._done]
+        needed = {source for number in later for source in self._needs[number]}
+        shared = {number: _walk(self._root, self._columns[number]) for number in ready}
+        families = self._families(ready, shared, needed)
+        common = [
+            _Common(lead, rest, max(_common(self._columns[lead], self._columns[one], shared[lead][0]) for one in rest))
+            for lead, *rest in families
+            if rest
+        ]
+        saved = sum(
+            _common(self._columns[family.lead], self._columns[one], shared[one][0]) - shared[one][0]
+            for family in common
+            for one in family.rest
+        )
+        if saved >= CALL_COLUMNS:
+            chosen = self._behind(ready, common, shared, needed)
+        else:
+            chosen = self._patient(ready, common, shared, needed) if later else ready
+        if later or len(chosen) < len(ready):
+            # A written lane enters where it leaves the clean run of its tokens, if that comes in an earlier round.
+            clean = {self.lanes[number].ids for number in chosen if not self.lanes[number].edits}
+            held = [n for n in chosen if self.lanes[n].edits and self.lanes[n].ids in clean and n not in needed]
+            chosen = [number for number in chosen if number not in set(held)]
         for number in chosen:
             start, node = shared[number]
-            lanes[number] = replace(lanes[number], start=start, parent=node.lane if start else None)
+            self.lanes[number] = replace(self.lanes[number], start=start, parent=node.lane if start else None)
         for number in chosen:
-            _insert(root, columns[number], number)
-        done.update(chosen)
-        waiting = [number for number in waiting if number not in done]
-        calls.append(Call(tuple(chosen), 0, ()))
-    return handed_up(replace(schedule, lanes=tuple(lanes), calls=tuple(calls)))
+            _insert(self._root, self._columns[number], number)
+        self._done.update(chosen)
+        self.waiting = [number for number in self.waiting if number not in self._done]
+        self.calls.append(Call(tuple(chosen), 0, ()))
+
+    def _families(
+        self, ready: list[int], shared: dict[int, tuple[int, _Node]], needed: set[int]
+    ) -> Iterable[list[int]]:
+        """Lanes that go on alike from the same place, those that others need first."""
+        families: dict[tuple[int, Column], list[int]] = {}
+        for number in sorted(ready, key=lambda number: number not in needed):
+            start, node = shared[number]
+            families.setdefault((id(node), self._columns[number][start]), []).append(number)
+        return families.values()
+
+    def _behind(
+        self,
+        ready: list[int],
+        common: list[_Common],
+        shared: dict[int, tuple[int, _Node]],
+        needed: set[int],
+    ) -> list[int]:
+        """One lane of each family runs, the others wait behind it.
+
+        Lanes that generate wait with them, so that they go on together: what such a family has in common is run as a
+        trunk, a lane of its own.
+        """
+        waits = {number for family in common for number in family.rest}
+        trunks: list[int] = []
+        for family in common:
+            if self.lanes[family.lead].decode > 1 and family.columns > shared[family.lead][0]:
+                trunks.append(self._trunk(family, shared))
+                waits.add(family.lead)
+        alone = {number for number in ready if self.lanes[number].decode > 1 and number not in needed}
+        chosen = [number for number in ready if number not in waits | alone]
+        if not chosen and not trunks:
+            chosen = [number for number in ready if number not in waits]
+        return [*chosen, *trunks]
+
+    def _trunk(self, family: _Common, shared: dict[int, tuple[int, _Node]]) -> int:
+        """A new lane that runs what a family has in common."""
+        lead = self.lanes[family.lead]
+        edits = tuple(edit for edit in lead.edits if edit.frame == "prompt" and edit.at[0] < family.columns)
+        number = len(self.lanes)
+        self.lanes.append(Lane(lead.ids[: family.columns], edits, (), 0))
+        self._columns[number] = self._columns[family.lead][: family.columns]
+        shared[number] = shared[family.lead]
+        return number
+
+    def _patient(
+        self,
+        ready: list[int],
+        common: list[_Common],
+        shared: dict[int, tuple[int, _Node]],
+        needed: set[int],
+    ) -> list[int]:
+        """The lanes that run now when a next round comes anyway: the others share more by then."""
+        waits = {
+            number
+            for family in common
+            for number in family.rest
+            if number not in needed
+            and _common(self._columns[family.lead], self._columns[number], shared[number][0]) > shared[number][0]
+        }
+        return [number for number in ready if number not in waits]
 
 
 def _columns(schedule: Schedule, number: int) -> Sequence[Column]:
@@ -105,31 +200,6 @@ def _insert(root: _Node, columns: Sequence[Column], lane: int) -> None:
     node = root
     for column in columns:
         node = node.next.setdefault(column, _Node(lane))
-
-
-def _chosen(
-    ready: list[int],
-    shared: dict[int, tuple[int, _Node]],
-    columns: dict[int, Sequence[Column]],
-    needed: set[int] | None,
-) -> list[int]:
-    """The lanes to run now: all that are ready, less those that had better wait behind one of their family.
-
-    `needed`: the lanes whose values the lanes that are not ready use, None when all are ready. Waiting costs a call,
-    unless there will be a next round anyway and nothing in it asks for the lane.
-    """
-    first = needed or set[int]()
-    leaders: dict[tuple[int, Column], int] = {}
-    savings: dict[int, int] = {}
-    for number in sorted(ready, key=lambda number: number not in first):
-        start, node = shared[number]
-        leader = leaders.setdefault((id(node), columns[number][start]), number)
-        if leader != number:
-            savings[number] = _common(columns[leader], columns[number], start) - start
-    if sum(savings.values()) >= CALL_COLUMNS:
-        return [number for number in ready if number not in savings]
-    patient = {number for number, saved in savings.items() if saved and needed is not None and number not in needed}
-    return [number for number in ready if number not in patient]
 
 
 def _common(one: Sequence[Column], other: Sequence[Column], start: int) -> int:

@@ -29,21 +29,22 @@ def _calls(schedule: Schedule, round_: Call, limits: Limits, shape: Shape) -> It
         by_width: dict[int, list[int]] = {}
         for number in numbers:
             by_width.setdefault(schedule.lanes[number].columns, []).append(number)
-        for group in _grouped({width: len(found) for width, found in by_width.items()}):
+        decode = schedule.lanes[numbers[0]].decode
+        for group in _grouped({width: len(found) for width, found in by_width.items()}, CALL_COLUMNS * max(decode, 1)):
             members = sorted(number for width in group for number in by_width[width])
             for chunk in _chunks(schedule, members, max(group), limits, shape):
                 yield _call(schedule, chunk)
 
 
-def _grouped(counts: dict[int, int]) -> list[list[int]]:
-    """Widths cut into runs so that padded columns and calls cost least together."""
+def _grouped(counts: dict[int, int], price: int) -> list[list[int]]:
+    """Widths cut into runs so that padded columns and calls, each at `price` columns, cost least together."""
     widths = sorted(counts)
     best: list[tuple[int, int]] = [(0, 0)]
     for end in range(1, len(widths) + 1):
         options: list[tuple[int, int]] = []
         for start in range(end):
             lanes = sum(counts[width] for width in widths[start:end])
-            options.append((best[start][0] + lanes * widths[end - 1] + CALL_COLUMNS, start))
+            options.append((best[start][0] + lanes * widths[end - 1] + price, start))
         best.append(min(options))
     groups: list[list[int]] = []
     end = len(widths)
@@ -60,7 +61,8 @@ def _chunks(
     """Members in calls of at most what the limits allow, as even as they can be."""
     decode = schedule.lanes[members[0]].decode
     heads = len(head_columns((schedule.lanes[number] for number in members), width))
-    cells = heads * shape.vocab + (decode + width) * shape.cache
+    kept = decode + width if decode > 1 else 0
+    cells = heads * shape.vocab + kept * shape.cache
     size = min(limits.lanes or len(members), limits.columns // width, limits.cells // max(cells, 1))
     size = max(1, min(size, len(members)))
     count = -(-len(members) // size)
