@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from causalab_mini.frames import continuation
 from causalab_mini.plan.nodes import (
     Forward,
     Observe,
@@ -76,7 +77,7 @@ def _forward(forward: Forward, pad: str) -> Iterator[str]:
         taps.append((_order(write, forward, 0, order), f"write '{write.name}' {_at(write, forward)} {_change(write)}"))
     for read in forward.reads:
         view = "" if read.view == "raw" else f" as {read.view}"
-        taps.append((_order(read, forward, 1, 0), f"read  '{read.name}' {_at(read, forward)}{view} {_via(read)}"))
+        taps.append((_order(read, forward, 1, 0), f"read  '{read.name}' {_at(read, forward)} {_via(read)}{view}"))
     for _, line in sorted(taps):
         yield f"{pad}  {line}"
 
@@ -92,8 +93,7 @@ def generated_steps(tap: Read | Write, forward: Forward) -> tuple[int, ...] | No
     """The steps a tap acts at, or None for a tap in the prompt."""
     if not tap.pos.generated:
         return None
-    found = [window for window in tap.windows if not isinstance(window, Reason)]
-    return found[0] if found else tuple(range(forward.decode))
+    return tuple(range(forward.decode)) if tap.pos.deferred else continuation.steps(tap.pos, forward.decode)
 
 
 def _every(tap: Read | Write, forward: Forward) -> bool:
