@@ -74,15 +74,12 @@ class Desk:
         skip: Collection[str] = (),
     ) -> Points:
         """Every point but those to skip, in the order in which they were done."""
-        run = Run(self.compile(document), self.checkpoint, self.network, self.engines[engine], batch_size, mode)
+        run = Run(self.compile(document), self.checkpoint, self.network, self.engines[engine], batch_size, mode, skip)
         return {
-            result.point.label: {observed.path: observed for observed in result.observed}
-            for result in run.results(skip)
+            result.point.label: {observed.path: observed for observed in result.observed} for result in run.results()
         }
 
-    def one(
-        self, document: dict, engine: str = "hooks", batch_size: int | None = None, mode: Mode = "auto"
-    ) -> Seen:
+    def one(self, document: dict, engine: str = "hooks", batch_size: int | None = None, mode: Mode = "auto") -> Seen:
         """The only step of the only point."""
         ((_, steps),) = self.run(document, engine, batch_size, mode).items()
         ((_, observed),) = steps.items()
@@ -131,9 +128,10 @@ class Seen:
         return self.tensors(name)[name]
 
     def metadata(self, name: str) -> dict[str, object]:
-        """A bundle's metadata; what is JSON in it, parsed."""
+        """A bundle's metadata, what is JSON in it parsed."""
         (bundle,) = (bundle for bundle in self.observed.bundles if bundle.name == name)
-        return {key: json.loads(value) if value[:1] in "[{" else value for key, value in bundle.metadata.items()}
+        parsed = ("dims", "example_ids", "missing")
+        return {key: json.loads(value) if key in parsed else value for key, value in bundle.metadata.items()}
 
     def ids(self, model: str) -> list[list[int]]:
         return self.tensor(f"{model}.generated").tolist()

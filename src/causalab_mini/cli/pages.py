@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.plan.explain import generated_steps, spelled_operand
 from causalab_mini.plan.nodes import Experiment, Forward, Observe, Plan, Read, Write
-from causalab_mini.schedule.prepare import Prepared
 from causalab_mini.vocabulary.reasons import Reason
 
 
@@ -38,28 +37,6 @@ def rows_page(experiment: Experiment, checkpoint: Checkpoint) -> str:
                     lines.append(f"  {example_id}")
                     lines.append("    " + " ".join(_tokens(forward, row, checkpoint)))
                     lines += [f"      {_selection(tap, forward, row, checkpoint)}" for tap in _taps(forward)]
-    return "\n".join(lines)
-
-
-def schedule_page(prepared: Prepared) -> str:
-    """The calls that will really run, and what they cost beside one call per planned forward."""
-    schedule = prepared.schedule
-    lines = [f"schedule: {prepared.mode} ({prepared.promise.value})"]
-    lines += [f"  pass {step.name} ({step.promise.value})" for step in prepared.passes]
-    for index, call in enumerate(schedule.calls):
-        steps = schedule.steps(call)
-        parts = [f"  call {index}: {len(call.lanes)} lanes x {call.width} tokens"]
-        if call.cached:
-            parts.append(f"after {call.cached} cached")
-        if steps:
-            parts.append(f"decode={steps}")
-        lines.append("  ".join(parts))
-    cost, naive = prepared.planned, prepared.naive
-    share = f", {cost.token_layers / naive.token_layers:.0%}" if naive.token_layers else ""
-    lines.append(
-        f"{cost.calls} calls, {cost.token_layers} token-layers "
-        f"(naive: {naive.calls} calls, {naive.token_layers} token-layers{share})"
-    )
     return "\n".join(lines)
 
 

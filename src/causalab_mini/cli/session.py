@@ -7,6 +7,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.cli.progress import Report
@@ -14,9 +15,10 @@ from causalab_mini.cli.reading import Compiled
 from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, conditions, run_record
 from causalab_mini.results.store import Store
 from causalab_mini.results.summary import SummaryLine
-from causalab_mini.schedule.cost import Cost
 from causalab_mini.schedule.optimize import Mode, settled
-from causalab_mini.schedule.prepare import Prepared, prepare
+
+if TYPE_CHECKING:
+    from causalab_mini.run.runner import Run
 
 DEFAULT_ATTENTION = "sdpa"
 """What a document that leaves `attn_implementation` open gets; every family here has it."""
@@ -57,27 +59,27 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
         batch_size=settings.batch_size,
     )
     mode = settled(settings.mode, half=asked.dtype != "fp32")
-    prepared = prepare(experiment.points, checkpoint, mode, settings.batch_size)
     terms = conditions(experiment, model, machinery, mode)
     stamp = {"model": model.key, "revision": model.revision, "resolved": model.resolved, "dtype": asked.dtype}
     written: list[Path] = []
-    took = Cost()
     with Store(out, experiment, compiled.source.text, terms, stamp=stamp, force=settings.force) as store:
         kept = store.kept
         for label in (point.label for point in experiment.points if point.label in kept):
             report(label, "kept")
-        if len(kept) < len(experiment.points):
-            paths, took = _run(compiled, machinery, mode, store, report)
-            written += paths
-        schedule = schedule_record(prepared, took)
+        if len(kept) == len(experiment.points) and store.finished:
+            return Done((), 0, len(kept), tuple(store.summary()))
+        paths, schedule = _run(compiled, machinery, mode, store, report)
+        written += paths
         record = run_record(experiment, model, machinery, schedule, checkpoint.eos_ids, store.completions(), len(kept))
         written += store.finish(record)
         summary = tuple(store.summary())
     return Done(tuple(written), len(experiment.points) - len(kept), len(kept), summary)
 
 
-def _run(compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, report: Report) -> tuple[list[Path], Cost]:
-    """Run the points that are not kept; the paths written and what it took."""
+def _run(
+    compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, report: Report
+) -> tuple[list[Path], ScheduleRecord]:
+    """Run the points that are not kept; the paths written, and the schedule as it ran."""
     from causalab_mini.engine.hooks import Hooks
     from causalab_mini.engine.modules import load
     from causalab_mini.run.runner import Run
@@ -90,15 +92,15 @@ def _run(compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, rep
         from causalab_mini.engine.traced import Traced
 
         engine = Traced(network)
-    run = Run(compiled.experiment, checkpoint, network, engine, machinery.batch_size, mode)
+    run = Run(compiled.experiment, checkpoint, network, engine, machinery.batch_size, mode, skip=store.kept)
     written: list[Path] = []
     began = time.perf_counter()
-    for result in run.results(store.kept):
+    for result in run.results():
         seconds = time.perf_counter() - began
         written += store.write(result.point, result.observed, seconds, peak_bytes())
         report(result.point.label, "done")
         began = time.perf_counter()
-    return written, run.done
+    return written, schedule_record(run)
 
 
 def model_record(checkpoint: Checkpoint) -> ModelRecord:
@@ -109,8 +111,9 @@ def model_record(checkpoint: Checkpoint) -> ModelRecord:
     return ModelRecord(key, checkpoint.revision, checkpoint.source, checkpoint.resolved or digest, files)
 
 
-def schedule_record(prepared: Prepared, took: Cost) -> ScheduleRecord:
-    """The schedule as provenance tells it."""
+def schedule_record(run: Run) -> ScheduleRecord:
+    """The schedule of a finished run as provenance tells it."""
+    prepared, took = run.prepared, run.done
     return ScheduleRecord(
         mode=prepared.mode,
         promise=prepared.promise.value,
@@ -121,6 +124,7 @@ def schedule_record(prepared: Prepared, took: Cost) -> ScheduleRecord:
         naive_token_layers=prepared.naive.token_layers,
         run_calls=took.calls,
         run_token_layers=took.token_layers,
+        halved=run.halved,
     )
 
 

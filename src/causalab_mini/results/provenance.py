@@ -47,10 +47,11 @@ class Machinery:
 
 @dataclass(frozen=True)
 class ScheduleRecord:
-    """How the plan was run: calls and token-layers planned for all points, what one call per planned forward would
-    take, and what this run took for the points that were not kept.
+    """How this run ran the points that were not kept: calls and token-layers planned, what one call per planned forward
+    would take, and what it took.
 
-    `promise` is "exact" where the passes change no bit and "last bit" where they may.
+    `promise` is "exact" where the passes change no bit and "last bit" where they may. `halved`: how many calls were run
+    in halves because memory ran out.
     """
 
     mode: str
@@ -62,6 +63,7 @@ class ScheduleRecord:
     naive_token_layers: int
     run_calls: int
     run_token_layers: int
+    halved: int = 0
 
 
 def code_digest() -> str:
@@ -137,6 +139,7 @@ def run_record(
             "token_layers": schedule.token_layers,
             "naive": {"calls": schedule.naive_calls, "token_layers": schedule.naive_token_layers},
             "run": {"calls": schedule.run_calls, "token_layers": schedule.run_token_layers},
+            "halved": schedule.halved,
         },
         "near_ties": [tie.model_dump(mode="json") for record in completions for tie in record.near_ties],
         "writes": [write.model_dump(mode="json") for record in completions for write in record.writes],

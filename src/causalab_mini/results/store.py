@@ -103,6 +103,11 @@ class Store:
         """Labels of the points that are complete."""
         return frozenset(self._complete)
 
+    @property
+    def finished(self) -> bool:
+        """Whether every point is complete and run.json says so."""
+        return len(self._complete) == len(self._experiment.points) and (self._out / layout.RUN).exists()
+
     def completions(self) -> tuple[Completion, ...]:
         """The records of all complete points, in the experiment's order."""
         return tuple(self._complete[point.label] for point in self._experiment.points if point.label in self._complete)

@@ -16,12 +16,13 @@ from transformers.cache_utils import Cache
 from causalab_mini.engine.caches import fresh
 from causalab_mini.engine.contract import Engine, Inputs, Join, Visit
 from causalab_mini.engine.modules import Network
+from causalab_mini.errors import OutOfMemory
 from causalab_mini.plan.nodes import Place
 from causalab_mini.run.decode import Choices
 from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
 from causalab_mini.run.values import Values
 from causalab_mini.run.visits import EditCells, KeepCells, edited, gather_stops, split, visit
-from causalab_mini.schedule.ir import Edit, Frame, Lane, Schedule
+from causalab_mini.schedule.ir import Call, Edit, Frame, Lane, Schedule
 from causalab_mini.schedule.passes.layers import entering_keep
 
 LOGITS = "logits of the last position"
@@ -78,49 +79,62 @@ class CallRunner:
         self._greedy = greedy
         self._arguments = arguments
         self._values = values
-        self._place = {
-            number: (index, slot) for index, call in enumerate(schedule.calls) for slot, number in enumerate(call.lanes)
-        }
         self._last_use: dict[int, int] = {}
         self._forked: set[int] = set()
         for index, call in enumerate(schedule.calls):
             for number in call.lanes:
                 parent = schedule.lanes[number].parent
                 if parent is not None:
-                    self._last_use[self._place[parent][0]] = index
+                    self._last_use[parent] = index
                     if not call.width:
-                        self._forked.add(self._place[parent][0])
-        self._states: dict[int, State] = {}
+                        self._forked.add(parent)
+        self._states: dict[int, Parent] = {}
+        self.halved = 0
 
     def run(self, index: int) -> None:
-        """Run the schedule's call number `index`."""
-        call = self._schedule.calls[index]
+        """Run the schedule's call number `index`, in halves when memory runs out."""
+        self._run(self._schedule.calls[index])
+        for finished in [number for number in self._states if self._last_use[number] <= index]:
+            del self._states[finished]
+
+    def _run(self, call: Call) -> None:
+        try:
+            self._whole(call)
+        except OutOfMemory:
+            if len(call.lanes) == 1:
+                raise
+            self.halved += 1
+            self._values.forget(call.lanes)
+            middle = len(call.lanes) // 2
+            for lanes in (call.lanes[:middle], call.lanes[middle:]):
+                self._run(replace(call, lanes=lanes))
+
+    def _whole(self, call: Call) -> None:
         lanes = tuple(self._schedule.lanes[number] for number in call.lanes)
         steps = self._schedule.steps(call)
         parents = [self._parent(lane) for lane in lanes]
-        stored = steps > 1 or index in self._last_use
+        followed = any(number in self._last_use for number in call.lanes)
+        stored = steps > 1 or followed
         cache = taken_over(call, lanes, parents, stored=stored) if call.cached else fresh(self._network)
         mask = masks(call, lanes).to(self._engine.device)
         if call.width:
             ids = new_ids(call, lanes, self._greedy.pad_id).to(self._engine.device)
-            keeps_cache = stored or call.cached > 0
-            now = _Now(call.lanes, lanes, 0, call.width)
-            logits = self._forward(now, ids, mask, cache if keeps_cache else None, call.head)
+            used = cache if stored or call.cached else None
+            logits = self._forward(_Now(call.lanes, lanes, 0, call.width), ids, mask, used, call.head)
         else:
             logits = last_logits(parents)
-        if index in self._last_use:
-            self._states[index] = State(call, lanes, cache, logits if index in self._forked else None)
+        if followed:
+            forked = any(number in self._forked for number in call.lanes)
+            state = State(call, lanes, cache, logits if forked else None)
+            for slot, number in enumerate(call.lanes):
+                if number in self._last_use:
+                    self._states[number] = Parent(state, slot)
         if steps:
             # Later calls branch from the prompt's columns alone, so the loop may go on in the same cache.
             self._decode(_Now(call.lanes, lanes, 1, 1), steps, logits, mask, cache)
-        for finished in [number for number in self._states if self._last_use[number] <= index]:
-            del self._states[finished]
 
     def _parent(self, lane: Lane) -> Parent:
-        if lane.parent is None or lane.start == 0:
-            return Parent(None, 0)
-        index, slot = self._place[lane.parent]
-        return Parent(self._states[index], slot)
+        return Parent(None, 0) if lane.parent is None or lane.start == 0 else self._states[lane.parent]
 
     def _decode(self, now: _Now, steps: int, logits: Tensor, mask: Tensor, cache: Cache) -> None:
         """The greedy loop from the last position's logits [L, V]."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.engine.contract import Engine
+from causalab_mini.engine.memory import free_bytes
 from causalab_mini.engine.modules import Network
 from causalab_mini.plan.nodes import Experiment, Observe, Point
 from causalab_mini.results.records import Bundle, NearTie, Observed, WriteReport
@@ -24,6 +26,7 @@ from causalab_mini.run.score import Reading, Scorer
 from causalab_mini.run.values import Values
 from causalab_mini.schedule.cost import Cost, call_cost
 from causalab_mini.schedule.ir import Edit, LaneValue, Noise, ObserveKey, PublishedValue, Schedule
+from causalab_mini.schedule.limits import Limits
 from causalab_mini.schedule.optimize import Mode, settled
 from causalab_mini.schedule.prepare import Prepared, prepare
 from causalab_mini.vocabulary.mechanisms import Gaussian
@@ -45,8 +48,9 @@ class PointResult:
 class Run:
     """One run of an experiment's points on one loaded model.
 
-    Iterate over `results()`; `prepared` says what will run, `done` counts what has. `mode` is how hard the schedule is
-    worked on; `batch_size` bounds the lanes of a call.
+    Iterate over `results()`; `prepared` says what will run, `done` counts what has. `skip`: labels of points to leave
+    out. `mode` is how hard the schedule is worked on; `batch_size` bounds the lanes of a call. `halved` counts the
+    calls that were run in halves because memory ran out.
     """
 
     experiment: Experiment
@@ -55,22 +59,28 @@ class Run:
     engine: Engine
     batch_size: int | None = None
     mode: Mode = "auto"
+    skip: Collection[str] = ()
     done: Cost = field(default_factory=Cost)
+    halved: int = 0
 
-    def prepared(self, skip: Collection[str] = ()) -> Prepared:
+    @cached_property
+    def prepared(self) -> Prepared:
         """The schedule of every point whose label is not in `skip`."""
-        points = (point for point in self.experiment.points if point.label not in skip)
+        points = (point for point in self.experiment.points if point.label not in self.skip)
         mode = settled(self.mode, half=self.network.model.dtype != torch.float32)
-        return prepare(points, self.checkpoint, mode, self.batch_size)
+        device = self.network.device
+        item = self.network.model.dtype.itemsize
+        limits = Limits.within(self.batch_size, free_bytes(device), item, accelerator=device.type != "cpu")
+        return prepare(points, self.checkpoint, mode, limits)
 
-    def results(self, skip: Collection[str] = ()) -> Iterator[PointResult]:
-        """Run the points whose label is not in `skip`, yielding each when its last value is known."""
-        prepared = self.prepared(skip)
-        schedule = prepared.schedule
-        walk = _Walk(self, schedule, prepared.points)
+    def results(self) -> Iterator[PointResult]:
+        """Run the points, yielding each when its last value is known."""
+        schedule = self.prepared.schedule
+        walk = _Walk(self, schedule, self.prepared.points)
         for index, call in enumerate(schedule.calls):
             walk.calls.run(index)
             self.done += call_cost(schedule, call, self.checkpoint.depth)
+            self.halved = walk.calls.halved
             for label in walk.holders.finished(index):
                 yield walk.finish(label)
             walk.release(index)

@@ -8,23 +8,44 @@ CALL_COLUMNS = 32
 """Columns that take about as long as one more call: a call reads all weights however few columns it has."""
 
 
+CELLS = 12_000_000
+"""Numbers a call may hold at once: where a processor is busy already, a larger call only takes memory."""
+
+SHARE = 0.25
+"""Of the memory that is free, what one call may take: the rest is for what an estimate leaves out."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Bounds on one call.
 
-    `lanes`: `--batch-size`. `columns`: prompt columns of all lanes together. `cells`: numbers that are alive at
-    once, per call: the head's logits and, for lanes that decode, the cache.
+    `lanes`: `--batch-size`. `cells`: numbers that are alive at once because of it: a block's activations, the head's
+    logits and, for lanes that decode, the cache.
     """
 
     lanes: int | None = None
-    columns: int = 4096
-    cells: int = 12_000_000
+    cells: int = CELLS
+
+    @classmethod
+    def within(cls, lanes: int | None, free_bytes: int, item_bytes: int, *, accelerator: bool) -> Limits:
+        """The bounds for a device with `free_bytes`: on an accelerator as large as fits, else no more than helps."""
+        fits = int(free_bytes * SHARE) // item_bytes
+        return cls(lanes, fits if accelerator else min(fits, CELLS))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What of a model decides how much a call holds: vocabulary, and cache entries a token leaves in all layers."""
+    """What of a model decides how much a call holds.
+
+    `column`: numbers a block works on for one column; `cache`: entries one column leaves in the caches of all layers.
+    """
 
     depth: int
     vocab: int
+    column: int
     cache: int
+
+    def cells(self, *, heads: int, width: int, decode: int) -> int:
+        """The numbers one lane of a call holds: `heads` columns of logits, `width` columns, `decode` steps."""
+        kept = decode + width if decode > 1 else 0
+        return heads * self.vocab + width * self.column + kept * self.cache

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.plan.nodes import Point
 from causalab_mini.schedule.cost import Cost, cost
-from causalab_mini.schedule.ir import Schedule
+from causalab_mini.schedule.ir import Call, Schedule
 from causalab_mini.schedule.limits import Limits, Shape
 from causalab_mini.schedule.lower import lower
 from causalab_mini.schedule.optimize import Mode, Pass, Promise, optimize
+
+BLOCK_WIDTHS = 16
+"""How many vectors of the hidden width a block holds for a column: the residual stream, its norms, the MLP's inside."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,12 @@ class Prepared:
     passes: tuple[Pass, ...]
     planned: Cost
     naive: Cost
+    shape: Shape
+
+    def bytes(self, call: Call, item: int = 4) -> int:
+        """About how much memory a call takes beside the weights, at `item` bytes a number."""
+        cells = self.shape.cells(heads=len(call.head), width=call.width, decode=self.schedule.steps(call))
+        return len(call.lanes) * cells * item
 
     @property
     def promise(self) -> Promise:
@@ -31,11 +40,16 @@ class Prepared:
         return max((step.promise for step in self.passes), key=list(Promise).index, default=Promise.EXACT)
 
 
-def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, batch_size: int | None = None) -> Prepared:
+def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, limits: Limits | None = None) -> Prepared:
     """The schedule of `points` under a mode that is settled (not `auto`)."""
     chosen = tuple(points)
     lowered = lower((point.label, point.plan) for point in chosen)
     depth = checkpoint.depth
-    shape = Shape(depth, checkpoint.vocab, 2 * depth * checkpoint.kv_heads * checkpoint.head_dim)
-    schedule, passes = optimize(lowered, mode, Limits(lanes=batch_size), shape)
-    return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(lowered, depth))
+    shape = Shape(
+        depth,
+        checkpoint.vocab,
+        BLOCK_WIDTHS * checkpoint.hidden,
+        2 * depth * checkpoint.kv_heads * checkpoint.head_dim,
+    )
+    schedule, passes = optimize(lowered, mode, limits or Limits(), shape)
+    return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(lowered, depth), shape)

@@ -118,5 +118,5 @@ def test_a_branch_of_a_stored_branch_begins_with_all_its_columns(network: Networ
 @pytest.mark.parametrize("stored", [True, False])
 def test_a_branch_of_an_empty_cache_is_an_error(network: Network, stored: bool) -> None:
     other = branch([taken(fresh(network), [0], [[0]])], stored=stored)
-    with pytest.raises(ValueError, match="filled"):
+    with pytest.raises(EngineFailure, match="filled"):
         step(network, other, NEXT[:1], 1)

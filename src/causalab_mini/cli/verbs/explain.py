@@ -31,8 +31,9 @@ def explain(
 
     Needs the data and the model's tokenizer and config; loads no weights.
     """
-    from causalab_mini.cli.pages import plan_tree, rows_page, schedule_page
+    from causalab_mini.cli.pages import plan_tree, rows_page
     from causalab_mini.plan.explain import explain as plan_page
+    from causalab_mini.schedule.explain import explain_schedule
     from causalab_mini.schedule.optimize import settled
     from causalab_mini.schedule.prepare import prepare
 
@@ -45,7 +46,7 @@ def explain(
         pages.append(rows_page(compiled.experiment, compiled.checkpoint))
     if schedule:
         mode = settled("auto", half=compiled.source.model.dtype != "fp32")
-        pages.append(schedule_page(prepare(compiled.experiment.points, compiled.checkpoint, mode)))
+        pages.append(explain_schedule(prepare(compiled.experiment.points, compiled.checkpoint, mode)))
     voice.answer(
         "\n\n".join(pages),
         {

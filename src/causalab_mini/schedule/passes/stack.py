@@ -61,9 +61,8 @@ def _chunks(
     """Members in calls of at most what the limits allow, as even as they can be."""
     decode = schedule.lanes[members[0]].decode
     heads = len(head_columns((schedule.lanes[number] for number in members), width))
-    kept = decode + width if decode > 1 else 0
-    cells = heads * shape.vocab + kept * shape.cache
-    size = min(limits.lanes or len(members), limits.columns // width, limits.cells // max(cells, 1))
+    cells = shape.cells(heads=heads, width=width, decode=decode)
+    size = min(limits.lanes or len(members), limits.cells // cells)
     size = max(1, min(size, len(members)))
     count = -(-len(members) // size)
     even = -(-len(members) // count)
