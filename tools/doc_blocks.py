@@ -37,6 +37,7 @@ NAME = "causalab-mini"
 _BLOCK = re.compile(r"(?:<!-- (?P<note>.*?) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 _SECONDS = re.compile(r"\d+\.\d s\)")
+_SHORT = re.compile(r"\[\n[^\[\]{}]{0,90}\n *\]")
 _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -169,11 +170,9 @@ def excerpt(note: str) -> Any:
 
 
 def printed(value: Any) -> str:
-    """JSON for a page: lists and objects without others inside stand on one line if they are short."""
+    """JSON for a page: short lists stand on one line."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    for opened, closed in (("[", "]"), ("{", "}")):
-        inner = re.compile(rf"\\{opened}\s+([^\[\]{{}}]{{0,90}}?)\s+\\{closed}")
-        text = inner.sub(lambda m: opened + re.sub(r"\s*\n\s*", " ", m[1]) + closed, text)
+    text = _SHORT.sub(lambda found: re.sub(r"\n *", " ", found[0]).replace("[ ", "[").replace(" ]", "]"), text)
     return text + "\n"
 
 
