@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from causalab_mini.checkpoint import files
+from causalab_mini.checkpoint.families import Capability, capability_of
 from causalab_mini.checkpoint.files import Json
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
-
-FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox")
-"""Model types whose places can be read and written."""
 
 DEPTH = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
@@ -42,7 +40,12 @@ class Config:
     @property
     def supported(self) -> bool:
         """Whether this family's places can be read and written."""
-        return self.model_type in FAMILIES
+        return self.capability is not None
+
+    @property
+    def capability(self) -> Capability | None:
+        """What a schedule may do with this family; None when its places cannot be read and written."""
+        return capability_of(self.model_type)
 
 
 def read(folder: Path) -> Config:

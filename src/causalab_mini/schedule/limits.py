@@ -35,15 +35,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Shape:
-    """What of a model decides how much a call holds.
+    """What of a model decides how much a call holds, and what calls may do.
 
     `column`: numbers a block works on for one column; `cache`: entries one column leaves in the caches of all layers.
+    `resumes`: whether columns can go on from a cache; `enters`: whether lanes can begin in the middle of the network.
     """
 
     depth: int
     vocab: int
     column: int
     cache: int
+    resumes: bool = True
+    enters: bool = True
 
     def cells(self, *, heads: int, width: int, decode: int) -> int:
         """The numbers one lane of a call holds: `heads` columns of logits, `width` columns, `decode` steps."""

@@ -55,8 +55,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("merge", Promise.EXACT, BOTH, lambda schedule, limits, shape: merge(schedule)),
     Pass("share prefill", Promise.EXACT, EXACT, lambda schedule, limits, shape: share_prefill(schedule)),
     Pass("unique rows", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: unique_rows(schedule)),
-    Pass("share prefix", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: share_prefix(schedule)),
-    Pass("skip layers", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: skip_layers(schedule, shape.depth)),
+    Pass("share prefix", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: share_prefix(schedule, shape)),
+    Pass("skip layers", Promise.LAST_BIT, FAST, lambda schedule, limits, shape: skip_layers(schedule, shape)),
     Pass("stack points", Promise.LAST_BIT, FAST, stack),
     Pass(
         "window rows", Promise.LAST_BIT, UNSTACKED, lambda schedule, limits, shape: window_rows(schedule, limits.lanes)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.families import Resume
 from causalab_mini.plan.nodes import Point
 from causalab_mini.schedule.cost import Cost, cost
 from causalab_mini.schedule.ir import Call, Schedule
@@ -44,12 +45,14 @@ def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, limits:
     """The schedule of `points` under a mode that is settled (not `auto`)."""
     chosen = tuple(points)
     lowered = lower((point.label, point.plan) for point in chosen)
-    depth = checkpoint.depth
+    depth, family = checkpoint.depth, checkpoint.config.capability
     shape = Shape(
         depth,
         checkpoint.vocab,
         BLOCK_WIDTHS * checkpoint.hidden,
         2 * depth * checkpoint.kv_heads * checkpoint.head_dim,
+        resumes=family is not None and family.chunk_resume is Resume.CHUNK,
+        enters=family is not None and family.enters,
     )
     schedule, passes = optimize(lowered, mode, limits or Limits(), shape)
     return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(lowered, depth), shape)

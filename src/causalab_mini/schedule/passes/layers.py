@@ -12,14 +12,18 @@ from dataclasses import replace
 from causalab_mini.plan.nodes import Place
 from causalab_mini.schedule.ir import Edit, Entry, Keep, Lane, Schedule
 from causalab_mini.schedule.keeps import handed_up
+from causalab_mini.schedule.limits import Shape
 from causalab_mini.vocabulary.components import COMPONENTS, Stage
 
 INPUT = COMPONENTS.get("block_input")
 OUTPUT = COMPONENTS.get("block_output")
 
 
-def skip_layers(schedule: Schedule, depth: int) -> Schedule:
-    """The same rounds, lanes entering as high as they can."""
+def skip_layers(schedule: Schedule, shape: Shape) -> Schedule:
+    """The same rounds, lanes entering as high as they can, where the family allows it."""
+    if not shape.enters:
+        return schedule
+    depth = shape.depth
     round_of = {number: index for index, call in enumerate(schedule.calls) for number in call.lanes}
     parents = {schedule.lanes[number].parent for number in round_of}
     clean = {schedule.lanes[number].ids: number for number in reversed(round_of) if not schedule.lanes[number].edits}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from causalab_mini.schedule.ir import Call, Edit, Lane, LaneValue, PublishedValue, Schedule
 from causalab_mini.schedule.keeps import handed_up
-from causalab_mini.schedule.limits import CALL_COLUMNS
+from causalab_mini.schedule.limits import CALL_COLUMNS, Shape
 
 Column = int | tuple[int, tuple[Edit, ...]]
 """What a column computes: its token, and the edits that act there."""
@@ -39,9 +39,12 @@ class _Common:
     columns: int
 
 
-def share_prefix(schedule: Schedule) -> Schedule:
-    """The same lanes, each starting where an earlier one has not been; one call for every round."""
-    rounds = _Rounds(schedule)
+def share_prefix(schedule: Schedule, shape: Shape) -> Schedule:
+    """The same lanes, each starting where an earlier one has not been; one call for every round.
+
+    In a family whose columns cannot go on from a cache, lanes are only put into rounds.
+    """
+    rounds = _Rounds(schedule, share=shape.resumes)
     while rounds.waiting:
         rounds.run()
     return handed_up(replace(schedule, lanes=tuple(rounds.lanes), calls=tuple(rounds.calls)))
@@ -50,7 +53,8 @@ def share_prefix(schedule: Schedule) -> Schedule:
 class _Rounds:
     """The lanes placed so far, round by round."""
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, *, share: bool) -> None:
+        self._share = share
         self.lanes = list(schedule.lanes)
         self.waiting = [number for call in schedule.calls for number in call.lanes]
         self.calls: list[Call] = []
@@ -78,10 +82,10 @@ class _Rounds:
             for family in common
             for one in family.rest
         )
-        if saved >= CALL_COLUMNS:
+        if self._share and saved >= CALL_COLUMNS:
             chosen = self._behind(ready, common, shared, needed)
         else:
-            chosen = self._patient(ready, common, shared, needed) if later else ready
+            chosen = self._patient(ready, common, shared, needed) if later and self._share else ready
         if later or len(chosen) < len(ready):
             # A written lane enters where it leaves the clean run of its tokens, if that comes in an earlier round.
             clean = {self.lanes[number].ids for number in chosen if not self.lanes[number].edits}
@@ -91,7 +95,8 @@ class _Rounds:
             start, node = shared[number]
             self.lanes[number] = replace(self.lanes[number], start=start, parent=node.lane if start else None)
         for number in chosen:
-            _insert(self._root, self._columns[number], number)
+            if self._share:
+                _insert(self._root, self._columns[number], number)
         self._done.update(chosen)
         self.waiting = [number for number in self.waiting if number not in self._done]
         self.calls.append(Call(tuple(chosen), 0, ()))
