@@ -67,6 +67,14 @@ def write(site: str, pos: object, mechanism: str, operand: object = None, **more
     return {"site": site, "pos": pos, "mechanism": mechanism, "operand": operand, "params": more, **fields}
 
 
+def dictate(ids: Sequence[int]) -> dict:
+    """Writes that make a model say `ids`: at each step the logit of one is set far above the others."""
+    return {
+        f"say{step}": write("head", generated(index=step), "swap", 90.0, features=[token])
+        for step, token in enumerate(ids)
+    }
+
+
 def intervention(
     reads: dict,
     writes: dict | None = None,

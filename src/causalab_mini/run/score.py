@@ -149,8 +149,12 @@ class Scorer:
         tokens = {field: torch.tensor([ids[row] for row in rows]) for field, ids in score.answers}
         result = metric.score(Scored(value, other, tokens))
         if isinstance(result, Tensor):
-            return list(result.tolist())
-        return [[[i, self._checkpoint.token_text(int(i)), p] for i, _, p in top] for top in result]
+            scored: list[object] = list(result.tolist())
+        else:
+            scored = [[[i, self._checkpoint.token_text(int(i)), p] for i, _, p in top] for top in result]
+        # An argmax and a rank are numbers even where what they compare is none.
+        sound = _sound(value) if other is None else _sound(value) & _sound(other)
+        return [one if ok else math.nan for one, ok in zip(scored, sound.tolist(), strict=True)]
 
     def _rows(self, read: Read, rows: list[int], located: list[Located]) -> Tensor:
         """The one position of each of `rows` as [n, w] fp32: raw, logits, or log-probabilities."""
@@ -201,6 +205,11 @@ class Scorer:
     def _shown(self, read: Read, value: Tensor) -> Tensor:
         seen = self.viewed(read, value)
         return seen.exp() if read.view == "probs" else seen
+
+
+def _sound(value: Tensor) -> Tensor:
+    """Which rows of `value` [n, w] hold numbers: [n]. An entry of −∞ is a token that cannot be."""
+    return ~(value.isnan() | value.isposinf()).any(-1)
 
 
 def fixed_width(read: Read, decode: int) -> int | None:
