@@ -10,6 +10,7 @@ from causalab_mini.frames.continuation import steps
 from causalab_mini.frames.runs import cut
 from causalab_mini.frames.window import Window
 from causalab_mini.plan import nodes
+from causalab_mini.plan.contradictions import contradictions
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows, listed
 from causalab_mini.spec import mechanisms
@@ -66,6 +67,14 @@ class Taps:
         for name in names:
             with self.problems.within("writes", name):
                 writes.append(self._write(name, self.intervention.writes[name], batch, reads_so_far, published))
+        for first, second, row in contradictions(writes, batch.rows):
+            self.problems.add(
+                f"on row '{self.bound.example_ids[row]}' the writes '{first.name}' and '{second.name}' both set "
+                f"{second.place.spelled()} at one token: the second would undo the first",
+                "keep one, or write at different tokens",
+                at=f"models.{model}.writes",
+            )
+        self._fits(batch)
         skipped = {row for write in writes for row, window in enumerate(write.windows) if isinstance(window, Reason)}
         reads: list[nodes.Read] = []
         for name, read in self.intervention.reads.items():
@@ -73,6 +82,22 @@ class Taps:
                 with self.problems.within("reads", name):
                     reads.append(self._read(name, read, batch, skipped))
         return nodes.Forward(model, role, batch, self.intervention.decode, tuple(writes), tuple(reads))
+
+    def _fits(self, batch: nodes.Batch) -> None:
+        """Refuse rows that are longer, with what they generate, than the positions the model was made for."""
+        context, later = self.checkpoint.context, max(self.intervention.decode - 1, 0)
+        long = [
+            f"'{example_id}' ({len(text.ids)} tokens)"
+            for example_id, text in zip(self.bound.example_ids, batch.rows, strict=True)
+            if context is not None and len(text.ids) + later > context
+        ]
+        if long:
+            more = f" and {later} generated ones" if later else ""
+            self.problems.add(
+                f"{len(long)} of {len(batch.rows)} rows of {batch.ref}{more} do not fit the {context} positions of "
+                f"{self.checkpoint.key}: {listed(long)}",
+                "use shorter rows or a smaller decode",
+            )
 
     def _place(self, name: str) -> nodes.Place:
         site: Site = self.document.sites[name]

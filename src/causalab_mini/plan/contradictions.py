@@ -1,0 +1,51 @@
+"""Writes of one model that would undo each other, as far as only the rows tell.
+
+What a document says of fixed positions is found by `spec.check`; here the windows of every row are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from causalab_mini.checkpoint.text import Text
+from causalab_mini.plan.nodes import Place, Write
+from causalab_mini.vocabulary.reasons import Reason
+
+
+def contradictions(writes: Sequence[Write], rows: Sequence[Text]) -> Iterator[tuple[Write, Write, int]]:
+    """Pairs of writes that both set one value, with the first row in which they share a token."""
+    absolute = [write for write in writes if write.mechanism.absolute]
+    for first, second in combinations(absolute, 2):
+        if _value(first.place) != _value(second.place) or _apart(first, second):
+            continue
+        for row, text in enumerate(rows):
+            if _cells(first, row, text) & _cells(second, row, text):
+                yield first, second, row
+                break
+
+
+def _value(place: Place) -> tuple[str, int | None]:
+    """A name for the value at a place: what leaves a block is what enters the next."""
+    name, layer = place.component.identity, place.layer
+    if name == "block_output" and layer is not None:
+        return "block_input", layer + 1
+    return name, layer
+
+
+def _apart(first: Write, second: Write) -> bool:
+    """Whether two writes are limited to different coordinates of the value itself."""
+    plain = first.featurizer == second.featurizer == "identity"
+    if not plain or first.features is None or second.features is None:
+        return False
+    return not set(first.features) & set(second.features)
+
+
+def _cells(write: Write, row: int, text: Text) -> set[tuple[str, int]]:
+    """The columns and steps a write touches in a row; step 0 is the prompt's last column."""
+    window = write.windows[row]
+    if isinstance(window, Reason):
+        return set()
+    if not write.pos.generated:
+        return {("column", column) for column in window}
+    return {("column", len(text.ids) - 1) if step == 0 else ("step", step) for step in window}
