@@ -1,8 +1,9 @@
 """A third engine: whole-number arithmetic on ids, for testing what stands above the contract in milliseconds.
 
 A little causal model without weights. Its values are a function of the ids, the positions, the mask and what the cache
-holds; edits reach later layers, later columns and, through the cache, later calls; keeps see edits. All numbers are
-small multiples of 1/64, so sums are exact and nothing depends on what else is in a batch.
+holds; edits reach later layers, later columns and, through the cache, later calls; keeps see edits; lanes may join at
+a block. Every number is computed cell by cell, and sums run over columns in their order, padding adding zeros, so
+nothing depends on what else is in a batch: whatever a schedule does, results are equal to the bit.
 """
 
 from __future__ import annotations
@@ -48,7 +49,11 @@ class Head(nn.Module):
 
     def forward(self, hidden: Tensor) -> Tensor:
         weights = torch.remainder(torch.arange(WIDTH)[:, None] * 3 + torch.arange(VOCABULARY) * 2, 5)
-        return hidden @ weights.to(hidden.dtype) + torch.arange(VOCABULARY) / 64
+        # One product after the other: a matrix product may sum in another order for another shape.
+        logits = torch.arange(VOCABULARY) / 64
+        for entry in range(WIDTH):
+            logits = logits + hidden[..., entry, None] * weights[entry].to(hidden.dtype)
+        return logits
 
 
 def network(depth: int = 2) -> Network:
@@ -59,6 +64,8 @@ def network(depth: int = 2) -> Network:
     model.blocks = nn.ModuleList(nn.ModuleDict({part: nn.Identity() for part in parts}) for _ in range(depth))
     model.norm, model.head = Norm(), Head()
     model.config = PreTrainedConfig(num_hidden_layers=depth)
+    model.dtype = torch.float32
+    model.weight = nn.Parameter(torch.zeros(1), requires_grad=False)
     return Network(cast(PreTrainedModel, model), FAMILY, torch.device("cpu"))
 
 
@@ -92,10 +99,17 @@ class Fake:
         entries = torch.arange(1, WIDTH + 1)
         hidden = stop("embed", "output", torch.remainder(inputs.ids[..., None] * entries + 1, 7).float())
         hidden = hidden + torch.remainder(inputs.positions[..., None] + entries, 3)
+        joining = {join.layer: join.hidden for join in inputs.joins}
+        present = 0 if joining else inputs.ids.shape[0]
         for layer in range(self.depth):
+            if layer in joining:
+                hidden = torch.cat((hidden[:present], joining[layer]))
+                present = hidden.shape[0]
+            if not present:
+                continue
             path = f"blocks.{layer}"
             hidden = stop(path, "input", hidden)
-            seen = self._seen(hidden * real, inputs, layer)
+            seen = self._seen(hidden * real[:present], inputs, layer)
             attention = stop(f"{path}.attention", "output", torch.remainder(seen + layer, 5))
             mlp = stop(f"{path}.mlp", "output", torch.remainder(3 * (hidden + attention) + layer, 4))
             hidden = stop(path, "output", hidden + attention + mlp)
@@ -112,5 +126,5 @@ class Fake:
         if inputs.cache is not None:
             cache = cast(DynamicCache, inputs.cache)
             keys, _ = cache.update(hidden[:, None], hidden[:, None], layer)
-            hidden = keys[:, 0]
+            hidden = keys[:, 0] * inputs.mask[: keys.shape[0], :, None]
         return hidden.cumsum(1)[:, -width:]
