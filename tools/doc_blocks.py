@@ -37,6 +37,7 @@ NAME = "causalab-mini"
 _BLOCK = re.compile(r"(?:<!-- (?P<note>.*?) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 _SECONDS = re.compile(r"\d+\.\d s\)")
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\b")
 _SHORT = re.compile(r"\[\n[^\[\]{}]{0,90}\n *\]")
 _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
@@ -196,7 +197,8 @@ def actual(block: Block) -> str | None:
 
 
 def agree(shown: str, found: str) -> bool:
-    """Whether two texts say the same: seconds aside, and fractions to one in a hundred."""
+    """Whether two texts say the same: seconds and digests aside, and fractions to one in a hundred."""
+    shown, found = _DIGEST.sub("digest", shown), _DIGEST.sub("digest", found)
     one, other = (_SECONDS.sub("s)", re.sub(r" +", " ", re.sub(r"-{4,}", "-", text))) for text in (shown, found))
     if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
         return False
@@ -209,7 +211,12 @@ def fill(page: Path) -> bool:
     text = page.read_text()
     with workplace():
         answers = [(block, actual(block)) for block in blocks(page)]
-    wrong = [(block, answer) for block, answer in answers if answer is not None and not agree(block.text, answer)]
+    known = [(block, answer) for block, answer in answers if answer is not None]
+    wrong = [
+        (block, answer)
+        for block, answer in known
+        if not agree(block.text, answer) or _DIGEST.findall(block.text) != _DIGEST.findall(answer)
+    ]
     for block, answer in reversed(wrong):
         text = text[: block.start] + answer + text[block.end :]
     if wrong:
