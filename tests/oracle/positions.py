@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.oracle.world import Prompt
 
 
 def pos_of(tap: dict) -> dict:
@@ -47,6 +51,23 @@ def occurrence(text: str, value: str | None, which: int | None) -> tuple[int, in
         return "alignment_ambiguous"
     start = there[which or 0]
     return start, start + len(value)
+
+
+def stretch(prompt: Prompt, scope: dict, value: str | None) -> tuple[int, int] | str:
+    """Characters of a chat turn, of a variable's text, or of one inside the other."""
+    start, end = 0, len(prompt.text)
+    if scope.get("segment"):
+        name, number = re.fullmatch(r"([^\[]+)(?:\[(\d+)\])?", scope["segment"]).groups()
+        turns = [turn[1:] for turn in prompt.turns if turn[0] == name]
+        if number is None and len(turns) > 1:
+            return "alignment_ambiguous"
+        if int(number or 0) >= len(turns):
+            return "alignment_missing"
+        start, end = turns[int(number or 0)]
+        if "variable" not in scope:
+            return start, end
+    found = occurrence(prompt.text[start:end], value, scope.get("occurrence"))
+    return found if isinstance(found, str) else (start + found[0], start + found[1])
 
 
 def dig(row: object, path: str) -> object:

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 import torch
 from tests import plain
 from tests.oracle import scoring
-from tests.oracle.positions import cut, deferred, dig, occurrence, pos_of, width
+from tests.oracle.positions import cut, deferred, dig, occurrence, pos_of, stretch, width
 from tests.oracle.world import Prompt, World
 from torch import Tensor
 
@@ -100,7 +100,7 @@ class Reading:
         if scope and scope.get("segment") == "prefix":
             run = list(range(prompt.prefix)) or "alignment_missing"
         elif scope:
-            found = occurrence(prompt.text, self.variable(role, row, scope["variable"]), scope.get("occurrence"))
+            found = stretch(prompt, scope, self.variable(role, row, scope.get("variable", "")))
             if isinstance(found, str):
                 return found
             spans = prompt.spans

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +28,7 @@ class Prompt:
     ids: list[int]
     spans: list[tuple[int, int]]
     prefix: int
+    turns: list[tuple[str, int, int]] = field(default_factory=list)
 
 
 class World:
@@ -43,12 +44,30 @@ class World:
         self.eos = sorted({i for ids in eos if ids is not None for i in (ids if isinstance(ids, list) else [ids])})
         self.parts = PARTS.get(config.model_type, LLAMA)
         self.rows = cache(self._rows)
-        self.prompt = cache(self._prompt)
+        self._texts, self._chats = cache(self._prompt), cache(self._chat)
 
     def _rows(self, ref: str) -> list[dict]:
         table, _, split = ref.partition("#")
         rows = json.loads((self.root / f"{table}.json").read_text())
         return [row for row in rows if not split or row["split"] == split]
+
+    def prompt(self, cell: str | list[dict]) -> Prompt:
+        """What a role's cell becomes: a text, or a list of messages."""
+        return self._texts(cell) if isinstance(cell, str) else self._chats(json.dumps(cell))
+
+    def _chat(self, cell: str) -> Prompt:
+        """Contents are looked for one after the other, as the template puts them."""
+        messages, start = json.loads(cell), len(self.tokenizer("")["input_ids"])
+        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
+        spans = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        turns, here = [], 0
+        for message in messages:
+            said = message["content"].strip()
+            at = text.index(said, text.index(message["role"], here) + len(message["role"]))
+            here = at + len(said)
+            turns.append((message["role"], at, here))
+        return Prompt(text, ids, spans, start if ids[:start] == self.tokenizer("")["input_ids"] else 0, turns)
 
     def _prompt(self, text: str) -> Prompt:
         start = len(self.tokenizer("")["input_ids"])

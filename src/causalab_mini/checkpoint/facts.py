@@ -11,14 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from causalab_mini.checkpoint import answers, files
+from causalab_mini.checkpoint import answers, files, template
 from causalab_mini.checkpoint.answers import AnswerProblem
 from causalab_mini.checkpoint.config import Config
 from causalab_mini.checkpoint.files import Json
+from causalab_mini.checkpoint.template import Template
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.checkpoint.tokenizer import Tokenizer
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
 from causalab_mini.vocabulary.components import COMPONENTS, Component, Width
+from causalab_mini.vocabulary.message import Chat
 from causalab_mini.vocabulary.metric import TokenForm
 
 Source = Literal["bundled", "folder", "hub", "weights"]
@@ -119,9 +121,23 @@ class Checkpoint:
             return ()
         return COMPONENTS.names()
 
-    def encode(self, text: str) -> Text:
-        """`text` as the model sees it, prefix first. `PlanRefusal` where it has no tokens the model knows."""
-        encoded = self.tokenizer.encode(text)
+    @cached_property
+    def template(self) -> Template | None:
+        """The chat template, if the checkpoint has one."""
+        return template.load(self.folder)
+
+    def encode(self, prompt: str | Chat) -> Text:
+        """A text or a chat as the model sees it, prefix first.
+
+        `PlanRefusal` where it has no tokens the model knows, and for a chat without a template to render it.
+        """
+        if isinstance(prompt, str):
+            encoded = self.tokenizer.encode(prompt)
+        elif self.template is None:
+            message = f"{self.key} has no chat template, so its row's messages cannot become a text"
+            raise PlanRefusal(Problem("", message, "write the row as one text, or use a chat checkpoint"))
+        else:
+            encoded = self.tokenizer.encode_chat(prompt, self.template)
         strange = next((token for token in encoded.ids if token >= self.vocab), None)
         if strange is not None:
             found = self.tokenizer.token_text(strange)

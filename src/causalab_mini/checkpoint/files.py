@@ -19,6 +19,7 @@ GENERATION_CONFIG = "generation_config.json"
 TOKENIZER = "tokenizer.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
 SPECIAL_TOKENS = "special_tokens_map.json"
+CHAT_TEMPLATE = "chat_template.jinja"
 SAFETENSORS = "*.safetensors"
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
@@ -48,6 +49,12 @@ def read_object(path: Path) -> dict[str, Json]:
 def read_optional(path: Path) -> dict[str, Json]:
     """The JSON object in `path`, or an empty one when there is no such file."""
     return read_object(path) if path.is_file() else {}
+
+
+def token_content(token: Json) -> str | None:
+    """The text of a special token, which files give as such or as an object; None where there is none."""
+    content = token.get("content") if isinstance(token, dict) else token
+    return content if isinstance(content, str) else None
 
 
 def weight_files(folder: Path) -> tuple[str, ...]:

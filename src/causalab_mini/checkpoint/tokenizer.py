@@ -1,7 +1,7 @@
 """Text to tokens and back, from `tokenizer.json` alone, equal to what transformers' AutoTokenizer gives.
 
-Knows the automatic prefix, character spans and how an answer becomes one token. Refuses to know rows, frames and
-chat templates.
+Knows the automatic prefix and character spans. Refuses to know rows and frames; how a chat becomes text is its
+template's business.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from tokenizers import Tokenizer as Backend
 
 from causalab_mini.checkpoint import files
 from causalab_mini.checkpoint.files import Json
+from causalab_mini.checkpoint.template import Template
 from causalab_mini.checkpoint.text import Text
+from causalab_mini.checkpoint.turns import turns
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
+from causalab_mini.vocabulary.message import Chat
 
 _NAMED = ("bos_token", "eos_token", "unk_token", "pad_token")
 _PROBE = "a"
@@ -49,13 +52,39 @@ class Tokenizer:
         ids = (*self.prefix, *encoding.ids)
         if len(ids) == len(self.prefix):
             raise PlanRefusal(Problem("", "the text has no tokens"))
-        markers = {*self.prefix, self.bos_id}
-        if len(ids) > 1 and ids[0] in markers and ids[max(len(self.prefix), 1)] == ids[0]:
-            marker = self.token_text(ids[0])
+        marker = self._doubled(ids)
+        if marker is not None:
             hint = f"leave '{marker}' out of the text: the tokenizer adds it" if self.prefix else "keep one of them"
             raise PlanRefusal(Problem("", f"the text begins with '{marker}' twice in a row", hint))
         spans = (*((0, 0) for _ in self.prefix), *encoding.offsets)
         return Text(text, ids, spans, len(self.prefix))
+
+    def encode_chat(self, chat: Chat, template: Template) -> Text:
+        """`chat` as the model sees it: what the template writes, and nothing added.
+
+        A prefix that the template writes is the prefix all the same. Refused: a chat whose leading marker is doubled.
+        """
+        text = template.render(chat)
+        encoding = self.own(text)
+        ids = tuple(encoding.ids)
+        if not ids:
+            raise PlanRefusal(Problem("", "the checkpoint's chat template writes a text without tokens"))
+        marker = self._doubled(ids)
+        if marker is not None:
+            guilty = next((number for number, message in enumerate(chat) if message.content.startswith(marker)), None)
+            where = "the template" if guilty is None else f"message {guilty}"
+            hint = f"leave '{marker}' out of {where}: the chat template writes it already"
+            raise PlanRefusal(Problem("", f"the rendered chat begins with '{marker}' twice in a row", hint))
+        prefix = len(self.prefix) if ids[: len(self.prefix)] == self.prefix else 0
+        spans = (*((0, 0) for _ in range(prefix)), *encoding.offsets[prefix:])
+        return Text(text, ids, spans, prefix, turns(chat, text, template.render))
+
+    def _doubled(self, ids: tuple[int, ...]) -> str | None:
+        """The leading marker, if it stands twice in a row."""
+        second = max(len(self.prefix), 1)
+        if len(ids) > second and ids[0] in {*self.prefix, self.bos_id} and ids[second] == ids[0]:
+            return self.token_text(ids[0])
+        return None
 
     def decode(self, ids: tuple[int, ...]) -> str:
         """The text of `ids`, special tokens included."""
@@ -92,13 +121,8 @@ def load(folder: Path) -> Tokenizer:
     return Tokenizer(backend, prefix, bos, eos, pad)
 
 
-def _content(token: Json) -> str | None:
-    content = token.get("content") if isinstance(token, dict) else token
-    return content if isinstance(content, str) else None
-
-
 def _id(backend: Backend, token: Json) -> int | None:
-    content = _content(token)
+    content = files.token_content(token)
     return None if content is None else backend.token_to_id(content)
 
 
@@ -119,7 +143,7 @@ def _declare(backend: Backend, tokens: list[Json]) -> None:
     """Add the tokens that tokenizer.json does not know as added ones, as transformers does: no text splits them."""
     known = {token.content for token in backend.get_added_tokens_decoder().values()}
     for token in tokens:
-        content = _content(token)
+        content = files.token_content(token)
         if content and content not in known:
             known.add(content)
             flags = token if isinstance(token, dict) else {}

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from causalab_mini.data.chats import SHAPE, chat
 from causalab_mini.data.fields import ABSENT, Cell, FieldPath, reach
 from causalab_mini.data.tables import Table, numbered
 from causalab_mini.errors import DataRefusal, Problem, suggest
+from causalab_mini.vocabulary.message import Chat
 from causalab_mini.vocabulary.reasons import Reason
 
 EXAMPLE_ID = "example_id"
@@ -51,13 +53,13 @@ def example_ids(table: Table) -> tuple[str, ...]:
     return tuple(names)
 
 
-def prompts(table: Table, field: FieldPath) -> tuple[str, ...]:
-    """The text of a role in every row. Refused where a row has none."""
+def prompts(table: Table, field: FieldPath) -> tuple[str | Chat, ...]:
+    """The text or the chat of a role in every row. Refused where a row has neither."""
     cells = _cells(table, field)
+    found = [chat(cell) if isinstance(cell, list) else cell for cell in cells]
     faults = (
         _Fault(lambda cell: cell is ABSENT, "no '{field}'"),
         _Fault(_is_blank, "an empty prompt in '{field}'"),
-        _Fault(_is_chat, "a list of messages in '{field}', and chat rows are not implemented yet", "use a text"),
         _Fault(_is_no_text, "no text in '{field}'"),
         _Fault(_is_half, "half a surrogate pair in '{field}'"),
     )
@@ -67,9 +69,16 @@ def prompts(table: Table, field: FieldPath) -> tuple[str, ...]:
         if rows:
             said = fault.sentence.format(field=field)
             problems.append(Problem("", f"'{table.ref}': {_named(table, rows)} {_has(rows)} {said}", fault.hint))
+    malformed: dict[str, list[int]] = {}
+    for number, (cell, made) in enumerate(zip(cells, found, strict=True)):
+        if isinstance(cell, list) and isinstance(made, str):
+            malformed.setdefault(made, []).append(number)
+    for said, rows in malformed.items():
+        message = f"'{table.ref}': {_named(table, rows)} {_has(rows)} {said} in '{field}'"
+        problems.append(Problem("", message, _way_out(cells[rows[0]], field)))
     if problems:
         raise DataRefusal(problems)
-    return tuple(cell for cell in cells if isinstance(cell, str))
+    return tuple(prompt for prompt in found if isinstance(prompt, str | tuple))
 
 
 def answers(table: Table, column: FieldPath) -> tuple[str | int | Reason, ...]:
@@ -127,8 +136,10 @@ def _is_answer(cell: Cell) -> TypeGuard[str | int]:
     return (isinstance(cell, str) and bool(cell.strip())) or (isinstance(cell, int) and not isinstance(cell, bool))
 
 
-def _is_chat(cell: Cell) -> bool:
-    return isinstance(cell, list)
+def _way_out(cell: Cell, field: FieldPath) -> str:
+    if isinstance(cell, list) and cell and isinstance(cell[0], str | list):
+        return f"name one entry of the list, such as '{field}[0]'"
+    return SHAPE
 
 
 def _is_no_text(cell: Cell) -> bool:

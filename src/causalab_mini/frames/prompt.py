@@ -28,8 +28,8 @@ def window(pos: Position, text: Text, value: str | None = None) -> Window:
 
 
 def warnings_of(text: Text) -> tuple[str, ...]:
-    """What is probably not meant about a prompt, one sentence each."""
-    if text.text.endswith((" ", "\t", "\u00a0", "\u3000")):
+    """What is probably not meant about a prompt, one sentence each. How a chat ends is its template's business."""
+    if not text.segments and text.text.endswith((" ", "\t", "\u00a0", "\u3000")):
         return ("the prompt ends in a space, which most tokenizers expect at the start of the next token",)
     return ()
 

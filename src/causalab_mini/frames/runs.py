@@ -55,7 +55,9 @@ def occurrence(
 
 
 def overlapping(spans: Sequence[tuple[int, int]], stretch: Stretch, first: int = 0) -> tuple[int, ...] | Reason:
-    """Tokens from `first` on whose characters overlap `stretch`; missing when none does."""
+    """Tokens from `first` on whose characters overlap `stretch`; missing when none does, and for an empty stretch."""
+    if stretch.start == stretch.end:
+        return Reason.ALIGNMENT_MISSING
     found = tuple(i for i in range(first, len(spans)) if spans[i][0] < stretch.end and spans[i][1] > stretch.start)
     return found or Reason.ALIGNMENT_MISSING
 

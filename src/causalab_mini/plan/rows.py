@@ -6,12 +6,14 @@ Raises refusals whose paths are relative to whoever asks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 from causalab_mini.checkpoint.answers import AnswerProblem
 from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.text import Text
 from causalab_mini.data import rows as cells
 from causalab_mini.data import tables, variables
 from causalab_mini.data.fields import FieldPath
@@ -62,12 +64,30 @@ class Rows:
         """The texts of one column as tokens."""
         table = self.table(ref)
         prompts = cells.prompts(table, FieldPath.parse(field))
-        rows = tuple(self._checkpoint.encode(prompt) for prompt in prompts)
-        ids = self.example_ids(ref)
-        for example_id, text in zip(ids, rows, strict=True):
-            for warning in warnings_of(text):
+        rows: list[Text] = []
+        wrong: dict[Problem, list[str]] = {}
+        for example_id, prompt in zip(self.example_ids(ref), prompts, strict=True):
+            try:
+                text = self._checkpoint.encode(prompt)
+            except PlanRefusal as refusal:
+                for problem in refusal.problems:
+                    wrong.setdefault(problem, []).append(f"'{example_id}'")
+                continue
+            rows.append(text)
+            for warning in (*warnings_of(text), *self._markerless(text)):
                 self.warnings[f"{ref}, row '{example_id}', {field}: {warning}"] = None
-        return Batch(ref, field, rows)
+        if wrong:
+            named = {problem: f"row{'s' * (len(ids) > 1)} {listed(ids)} of {ref}" for problem, ids in wrong.items()}
+            raise PlanRefusal([replace(p, message=f"{who}: {p.message}") for p, who in named.items()])
+        return Batch(ref, field, tuple(rows))
+
+    def _markerless(self, text: Text) -> tuple[str, ...]:
+        """A warning where a chat lacks the prefix that the tokenizer puts before a text."""
+        prefix = self._checkpoint.prefix
+        if not text.segments or text.prefix == len(prefix):
+            return ()
+        marker = self._checkpoint.decode(prefix)
+        return (f"the chat template writes no '{marker}', which the tokenizer puts before a text; nothing is added",)
 
     def _texts(self, ref: str, field: str, variable: str) -> tuple[str | None, ...]:
         """The rows' values of a scope's variable, None where a row has none."""

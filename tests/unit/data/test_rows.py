@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -7,9 +8,11 @@ from causalab_mini.data import rows
 from causalab_mini.data.fields import FieldPath
 from causalab_mini.data.tables import Row, Table
 from causalab_mini.errors import DataRefusal
+from causalab_mini.vocabulary.message import Message
 from causalab_mini.vocabulary.reasons import Reason
 
 INPUT = FieldPath.parse("input")
+HI = {"role": "user", "content": "hi"}
 
 
 def table(*contents: Row) -> Table:
@@ -55,7 +58,6 @@ def test_every_faulty_prompt_is_told_at_once() -> None:
         {"example_id": "gone"},
         {"example_id": "null", "input": None},
         {"example_id": "blank", "input": " \n"},
-        {"example_id": "chat", "input": [{"role": "user", "content": "hi"}]},
         {"example_id": "number", "input": 3},
         {"example_id": "half", "input": "a\ud83d"},
     )
@@ -64,11 +66,45 @@ def test_every_faulty_prompt_is_told_at_once() -> None:
     assert messages(caught) == [
         "'d/t': row 1 ('gone') has no 'input'",
         "'d/t': row 2 ('null') and row 3 ('blank') have an empty prompt in 'input'",
-        "'d/t': row 4 ('chat') has a list of messages in 'input', and chat rows are not implemented yet",
-        "'d/t': row 5 ('number') has no text in 'input'",
-        "'d/t': row 6 ('half') has half a surrogate pair in 'input'",
+        "'d/t': row 4 ('number') has no text in 'input'",
+        "'d/t': row 5 ('half') has half a surrogate pair in 'input'",
     ]
     assert all(problem.path == "" for problem in caught.value.problems)
+
+
+def test_a_list_of_messages_is_a_chat() -> None:
+    hi, there = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "name": None}
+    mixed = table({"input": [hi, there]}, {"input": "text"})
+    assert rows.prompts(mixed, INPUT) == ((Message("user", "hi"), Message("assistant", "")), "text")
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ([], "a chat without messages"),
+        ([HI, "hello"], "a chat whose message 1 is no object"),
+        ([HI, {"role": "user"}], "a chat whose message 1 has no 'content'"),
+        ([{"content": "hi"}], "a chat whose message 0 has no 'role'"),
+        ([{**HI, "content": None}], "a chat whose message 0 has no 'content'"),
+        ([{**HI, "name": "x"}], "a chat whose message 0 has a key 'name', which is none of a message's"),
+        ([{**HI, "role": 3}], "a chat whose message 0 has the role 3, which is no name"),
+        ([{**HI, "role": "user[1]"}], "a chat whose message 0 has the role 'user[1]', which is no name"),
+        ([{**HI, "role": "prefix"}], "a chat whose message 0 has the role 'prefix', which names another segment"),
+        ([{**HI, "content": ["hi"]}], "a chat whose message 0 has a content that is no text"),
+        ([{**HI, "content": "a\ud83d"}], "a chat whose message 0 has half a surrogate pair in its content"),
+    ],
+)
+def test_malformed_messages_name_the_row(cell: Any, message: str) -> None:
+    with pytest.raises(DataRefusal) as caught:
+        rows.prompts(table({"input": "a"}, {"input": cell}, {"input": cell}), INPUT)
+    assert messages(caught) == [f"'d/t': rows 1 and 2 have {message} in 'input'"]
+    assert caught.value.problems[0].hint == 'a chat is a list of {"role": name, "content": text}'
+
+
+def test_a_list_of_texts_is_no_chat() -> None:
+    with pytest.raises(DataRefusal) as caught:
+        rows.prompts(table({"input": ["a", "b"]}), INPUT)
+    assert caught.value.problems[0].hint == "name one entry of the list, such as 'input[0]'"
 
 
 def test_rows_without_ids_go_by_number() -> None:
