@@ -110,7 +110,7 @@ def visit(stop: Stop, spot: Spot, name: str, column_of: Callable[[int], int], re
         lanes, columns = _cells(((cells.slot, cells.columns) for cells in stop.keeps), column_of)
 
         def cells(t: Tensor) -> Tensor:
-            return t[lanes.to(t.device), columns.to(t.device)].to("cpu", copy=True)
+            return t[lanes.to(t.device), columns.to(t.device)].cpu()
 
         keep[name] = cells
 
