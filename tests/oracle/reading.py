@@ -261,7 +261,8 @@ class Reading:
         """An output: what each row (or all of them) hands on as an operand, and the tensor that is saved."""
         rows = [self.value(read, row)[0] for row in range(len(self.ids))]
         there = [self.seen(read, row).float() for row in rows if isinstance(row, Tensor)]
-        pos, lost = pos_of(self.reads[read]), torch.full((1, self.world.model.config.hidden_size), torch.nan)
+        pos, features = pos_of(self.reads[read]), self.world.model.config.hidden_size
+        lost = torch.full((1, there[0].shape[-1] if there else features), torch.nan)
         ragged = "scope" in pos or width(pos) is None
         if reduce == "mean":
             if not there:
