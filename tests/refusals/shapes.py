@@ -35,8 +35,13 @@ SHAPES = [
     ([("sites.early.layers", [True])], "sites.early.layers", "and the list [true] was found", None),
     ([("sites.early.layers", "0")], "sites.early.layers", 'and "0" was found', None),
     ([("sites.early.heads", 3)], "sites.early.heads", "a list is needed, and 3 was found", None),
-    ([(f"{SWAP}.decode", "3")], f"{SWAP}.decode", 'an integer is needed, and "3" was found', None),
-    ([(f"{SWAP}.decode", True)], f"{SWAP}.decode", "an integer is needed, and true was found", None),
+    ([(f"{SWAP}.decode", "3")], f"{SWAP}.decode", 'a number of steps or an object is needed, and "3" was found', None),
+    (
+        [(f"{SWAP}.decode", True)],
+        f"{SWAP}.decode",
+        "a number of steps or an object is needed, and true was found",
+        None,
+    ),
     ([(f"{SWAP}.decode", -1)], f"{SWAP}.decode", "at least 0 is needed, and -1 was found", None),
     ([(f"{WRITE}.operand", True)], f"{WRITE}.operand", "a read's name, a number", None),
     ([(f"{WRITE}.operand", {"reff": "x"})], f"{WRITE}.operand.reff", "there is no key 'reff'", "'ref'"),
@@ -76,15 +81,37 @@ SHAPES = [
     ([(f"{STEP}.outputs", {"m": 3})], f"{STEP}.outputs.m", "a read's name or an object is needed", None),
 ]
 
+DECODES = [
+    ([(f"{SWAP}.decode", {"steps": -1})], f"{SWAP}.decode.steps", "at least 0 is needed, and -1 was found", None),
+    ([(f"{SWAP}.decode", {"steps": 3, "force": "said"})], f"{SWAP}.decode.steps", "'steps' says 3", None),
+    ([(f"{SWAP}.decode", {"force": "said", "eos": "stop"})], f"{SWAP}.decode.eos", "'eos' has nothing to say", None),
+    ([(f"{SWAP}.decode", {})], f"{SWAP}.decode", "this one neither", "steps"),
+    ([(f"{SWAP}.decode", {"step": 3})], f"{SWAP}.decode.step", "", "did you mean 'steps'?"),
+    (
+        [(f"{HEAD}.pos", {"frame": "generated", "index": 2, "token": "input"})],
+        f"{HEAD}.pos",
+        "the last of 3 is never read",
+        "0 to 1",
+    ),
+    (
+        [(f"{HEAD}.pos", {"frame": "generated", "index": -1, "token": "input"})],
+        f"{HEAD}.pos",
+        "the last of 3 is never read",
+        None,
+    ),
+    (
+        [(f"{HEAD}.pos", {"frame": "generated", "last": 1, "token": "input"})],
+        f"{HEAD}.pos",
+        "the last of 3 is never read",
+        None,
+    ),
+]
+
 UNBUILT = [
-    ([(f"{SWAP}.decode", {"steps": 3})], f"{SWAP}.decode", "decode as an object is not implemented yet", '"decode": 3'),
-    ([(f"{SWAP}.decode", {"force": "said"})], f"{SWAP}.decode", "decode as an object is not implemented yet", None),
-    ([(f"{HEAD}.pos.token", "input")], f"{HEAD}.pos.token", "token: input is not implemented yet", None),
     ([("sites.early.layers", "all")], "sites.early.layers", "several layers is not implemented yet", "sweep"),
     ([("sites.early.layers", [0, 1])], "sites.early.layers", "several layers is not implemented yet", None),
     ([("sites.x.component", "attention_probs")], "sites.x.component", "'attention_probs' is not implemented", None),
     ([("featurizers.f.kind", "subspace")], "featurizers.f.kind", "'subspace' is not implemented yet", None),
-    ([(METRIC, metric("continuation_logprob"))], f"{METRIC}.kind", "'continuation_logprob' is not implemented", None),
     ([(f"{STEP}.kind", "fit")], f"{STEP}.kind", "the step kind 'fit' is not implemented yet", None),
     ([("steps.w", {"kind": "weights", "names": ["f"]})], "steps.w.kind", "'weights' is not implemented yet", None),
     (

@@ -8,6 +8,7 @@ from tests.unit.spec.build import changed, document, problems
 
 EVERYTHING = [
     *shapes.SHAPES,
+    *shapes.DECODES,
     *shapes.UNBUILT,
     *taps.SITES,
     *taps.NAMES,

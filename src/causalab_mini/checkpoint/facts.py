@@ -145,6 +145,10 @@ class Checkpoint:
             raise PlanRefusal(Problem("", message, f"leave {found!r} out of the text"))
         return encoded
 
+    def tokens(self, text: str) -> tuple[int, ...]:
+        """The ids of `text` as it stands, no special tokens added."""
+        return tuple(self.tokenizer.own(text).ids)
+
     def decode(self, ids: tuple[int, ...]) -> str:
         """The text of `ids`, special tokens included."""
         return self.tokenizer.decode(ids)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from causalab_mini.spec import planned
 from causalab_mini.spec.document import RESERVED
-from causalab_mini.vocabulary import featurizers, metrics
+from causalab_mini.vocabulary import featurizers
 from causalab_mini.vocabulary.components import COMPONENTS, Component
 from causalab_mini.vocabulary.mechanisms import MECHANISMS, Argument, Mechanism
 from causalab_mini.vocabulary.metric import Metric
@@ -144,15 +144,12 @@ def _missing() -> Iterator[Word]:
         yield Word(name, "component")
     for name in featurizers.PLANNED:
         yield Word(name, "featurizer")
-    for name in metrics.PLANNED:
-        yield Word(name, "metric")
     for name in planned.STEPS:
         yield Word(name, "step kind")
     yield Word("reduce: pca", "an output's reduction")
     yield Word("decode: {…}", "decode as an object: eos, force")
     yield Word("token: input", "generated positions that count inputs")
     yield Word("layers: [a, b], all", "a site of several layers")
-    yield Word("chat rows", "a cell that is a list of messages")
 
 
 def _fields(node: type[Node], but: tuple[str, ...]) -> list[dict[str, object]]:

@@ -41,6 +41,10 @@ def cut(pos: Position, text: Text, eos_ids: Collection[int], value: str | None =
 
     `value` is the row's text for the scope's variable. The segment `eos` is the first EOS token of the row.
     """
+    return _seen(pos, _tokens(pos, text, eos_ids, value), len(text.ids))
+
+
+def _tokens(pos: Position, text: Text, eos_ids: Collection[int], value: str | None) -> Window:
     scope = pos.scope
     if scope is None:
         return runs.cut(pos, range(len(text.ids)))
@@ -64,10 +68,27 @@ def steps(pos: Position, n: int) -> tuple[int, ...]:
     """The steps of an n-token decode at which a position that is not deferred acts. Refused where one is past it."""
     if pos.deferred:
         raise PlanRefusal(Problem("", f"{pos.compact()} is a cut of the finished continuation, not a step"))
-    found = runs.cut(pos, range(n))
+    found = located(pos, n)
     if isinstance(found, Reason):
         raise PlanRefusal(Problem("", f"{pos.compact()} is past the last step of a {n}-token decode"))
     return found
+
+
+def located(pos: Position, n: int) -> Window:
+    """The steps a position without a scope selects in a continuation of `n` tokens."""
+    return _seen(pos, runs.cut(pos, range(n)), n)
+
+
+def _seen(pos: Position, tokens: Window, n: int) -> Window:
+    """The steps at which `tokens` are seen: emitted (output), or read, one step later (input).
+
+    The last of `n` tokens is never read, so it is no part of `{all token:input}`, and out of range where it is named.
+    """
+    if pos.token == "output" or isinstance(tokens, Reason):
+        return tokens
+    read = tuple(token + 1 for token in tokens if token + 1 < n)
+    named_all = pos.all is True and pos.scope is None
+    return read if read and (named_all or len(read) == len(tokens)) else Reason.OUT_OF_RANGE
 
 
 def _side_by_side(pieces: list[str]) -> tuple[tuple[int, int], ...]:

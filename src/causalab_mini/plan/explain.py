@@ -71,7 +71,7 @@ def scored_rows(score: Score, observe: Observe) -> tuple[int, ...]:
 def _forward(forward: Forward, pad: str) -> Iterator[str]:
     line = f"{pad}forward '{forward.model}' on '{forward.role}'"
     line += f"  ({len(forward.batch.rows)} rows x {forward.batch.width} tokens)"
-    yield line + (f"  decode={forward.decode}" if forward.decode else "")
+    yield line + _decoding(forward)
     taps: list[tuple[tuple[object, ...], str]] = []
     for order, write in enumerate(forward.writes):
         taps.append((_order(write, forward, 0, order), f"write '{write.name}' {_at(write, forward)} {_change(write)}"))
@@ -80,6 +80,15 @@ def _forward(forward: Forward, pad: str) -> Iterator[str]:
         taps.append((_order(read, forward, 1, 0), f"read  '{read.name}' {_at(read, forward)} {_via(read)}{view}"))
     for _, line in sorted(taps):
         yield f"{pad}  {line}"
+
+
+def _decoding(forward: Forward) -> str:
+    if not forward.decode:
+        return ""
+    how = "  eos=stop" if forward.decoding.stops else ""
+    if forward.decoding.column is not None:
+        how = f"  force={forward.decoding.column}"
+    return f"  decode={forward.decode}{how}"
 
 
 def _order(tap: Read | Write, forward: Forward, kind: int, order: int) -> tuple[object, ...]:

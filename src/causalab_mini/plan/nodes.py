@@ -98,15 +98,46 @@ class Write:
 
 
 @dataclass(frozen=True)
+class Decoding:
+    """How a forward goes on after its prefill: at most `steps` tokens.
+
+    `stops`: a row ends at its first EOS, which is otherwise never picked. `forced`: the tokens fed to each row instead
+    of the most likely ones, by the column `column` (EMPTY_CELL where its cell is empty).
+    """
+
+    steps: int
+    stops: bool = False
+    column: str | None = None
+    forced: tuple[tuple[int, ...] | Reason, ...] | None = None
+
+    def length(self, row: int) -> int | Reason:
+        """How many tokens `row` has at most, or why it has none."""
+        if self.forced is None:
+            return self.steps
+        forced = self.forced[row]
+        return forced if isinstance(forced, Reason) else len(forced)
+
+    @property
+    def uneven(self) -> bool:
+        """Whether rows may end at different steps."""
+        return self.stops or self.forced is not None
+
+
+@dataclass(frozen=True)
 class Forward:
-    """One model on one role: a prefill, and `decode` greedy steps when it is not 0. Writes in the model's order."""
+    """One model on one role: a prefill, and greedy steps when `decoding` has any. Writes in the model's order."""
 
     model: str
     role: str
     batch: Batch
-    decode: int
+    decoding: Decoding
     writes: tuple[Write, ...]
     reads: tuple[Read, ...]
+
+    @property
+    def decode(self) -> int:
+        """How many tokens it generates at most; 0 for a prefill alone."""
+        return self.decoding.steps
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,12 @@ class Compiler:
             return None
         compiled: list[nodes.Forward] = []
         with problems.within(child.path):
-            taps = Taps(self._document, child.intervention, self._checkpoint, self._rows, problems, bound)
+            broken: set[str] = set()
             for model, role in forwards(child.intervention):
+                decoding = self._decoding(child.intervention, bound, role)
+                taps = Taps(
+                    self._document, child.intervention, self._checkpoint, self._rows, problems, bound, decoding, broken
+                )
                 compiled.append(taps.forward(model, role, tuple(compiled), self._published))
             scores = self._scores(child.intervention, compiled, bound)
         path = (name, child.name) if step.nested else (name,)
@@ -62,9 +66,11 @@ class Compiler:
             outputs=outputs,
             saves=saves,
         )
-        reads = {read.name: (read, forward.decode) for forward in compiled for read in forward.reads}
-        rows = len(bound.example_ids)
-        self._published.update({p.name: Published(path, p, *reads[p.read], rows) for p in outputs})
+        reads = {read.name: (read, forward.decoding) for forward in compiled for read in forward.reads}
+        for publish in outputs:
+            read, decoding = reads[publish.read]
+            late = decoding.stops and read.pos.generated
+            self._published[publish.name] = Published(path, publish, read, late, len(bound.example_ids))
         return observe
 
     def _roles(self, name: str, step: Observe, intervention: Intervention) -> dict[str, str] | None:
@@ -98,6 +104,20 @@ class Compiler:
             return None
         first = BASE if BASE in batches else next(iter(batches))
         return Bound(batches, self._rows.example_ids(batches[first].ref))
+
+    def _decoding(self, intervention: Intervention, bound: Bound, role: str) -> nodes.Decoding:
+        """How the forwards on `role` go on: a forced column is read like an answer column."""
+        decode = intervention.decode
+        if decode.force is None:
+            return nodes.Decoding(decode.steps or 0, stops=decode.eos == "stop")
+        with self._problems.within("decode", "force"):
+            source = bound.batches.get(BASE, bound.batches[role])
+            forced = self._rows.forced(source.ref, decode.force)
+            longest = max((len(tokens) for tokens in forced if not isinstance(tokens, Reason)), default=0)
+            if not longest:
+                self._problems.add(f"no row of {source.ref} has a text in '{decode.force}'", "name a column with text")
+            return nodes.Decoding(longest, column=decode.force, forced=forced)
+        return nodes.Decoding(0)
 
     def _scores(
         self, intervention: Intervention, compiled: list[nodes.Forward], bound: Bound

@@ -45,6 +45,7 @@ class Rows:
         # Frozen nodes have a hash, which type checkers do not see.
         self.windows = cast(Callable[[str, str, Position], tuple[Window, ...]], cache(self._windows))
         self.answers = cache(self._answers)
+        self.forced = cache(self._forced)
         self.example_ids = cache(self._example_ids)
 
     def used(self) -> tuple[tuple[str, str], ...]:
@@ -109,6 +110,19 @@ class Rows:
                 message = f"{pos.compact()} does not fit {len(short)} of {len(found)} rows of {ref}: {listed(short)}"
                 raise PlanRefusal(Problem("", message, "name a position that every row has, or give it a scope"))
         return found
+
+    def _forced(self, ref: str, column: str) -> tuple[tuple[int, ...] | Reason, ...]:
+        """The tokens of a column's text, encoded as it stands, in every row; EMPTY_CELL where there is none."""
+        found: list[tuple[int, ...] | Reason] = []
+        for example_id, value in zip(self.example_ids(ref), self._cells(ref, column), strict=True):
+            if isinstance(value, int):
+                message = f"row '{example_id}' of {ref} has the number {value} in '{column}', which is no text to feed"
+                raise PlanRefusal(Problem("", message, "write it in quotes"))
+            found.append(value if isinstance(value, Reason) else self._checkpoint.tokens(value))
+        return tuple(found)
+
+    def _cells(self, ref: str, column: str) -> tuple[str | int | Reason, ...]:
+        return cells.answers(self.table(ref), FieldPath.parse(column))
 
     def _answers(self, ref: str, column: str, form: TokenForm, prompts: Batch) -> Answers:
         """The answer token of every row, or EMPTY_CELL. Refuses an answer that is not one token, showing the tokens."""

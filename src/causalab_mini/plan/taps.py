@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from causalab_mini.checkpoint.facts import Checkpoint
-from causalab_mini.frames.continuation import steps
-from causalab_mini.frames.runs import cut
+from causalab_mini.frames.continuation import located, steps
 from causalab_mini.frames.window import Window
 from causalab_mini.plan import nodes
 from causalab_mini.plan.contradictions import contradictions
@@ -30,12 +29,12 @@ class Bound:
 
 @dataclass(frozen=True)
 class Published:
-    """An output of an earlier step: who published it, from which read of how long a decode, over how many rows."""
+    """An output of an earlier step: who published it, from which read, if rows may end before it, how many rows."""
 
     path: tuple[str, ...]
     publish: nodes.Publish
     read: nodes.Read
-    decode: int
+    late: bool
     rows: int
 
 
@@ -49,6 +48,7 @@ class Taps:
     rows: Rows
     problems: Problems
     bound: Bound
+    decoding: nodes.Decoding
     broken: set[str] = field(default_factory=set[str])
     """Reads that are no operand because of a problem that has been told."""
 
@@ -81,11 +81,11 @@ class Taps:
             if (read.model, read.input) == (model, role):
                 with self.problems.within("reads", name):
                     reads.append(self._read(name, read, batch, skipped))
-        return nodes.Forward(model, role, batch, self.intervention.decode, tuple(writes), tuple(reads))
+        return nodes.Forward(model, role, batch, self.decoding, tuple(writes), tuple(reads))
 
     def _fits(self, batch: nodes.Batch) -> None:
         """Refuse rows that are longer, with what they generate, than the positions the model was made for."""
-        context, later = self.checkpoint.context, max(self.intervention.decode - 1, 0)
+        context, later = self.checkpoint.context, max(self.decoding.steps - 1, 0)
         long = [
             f"'{example_id}' ({len(text.ids)} tokens)"
             for example_id, text in zip(self.bound.example_ids, batch.rows, strict=True)
@@ -116,9 +116,14 @@ class Taps:
         """Where `pos` lands in every row: columns of the prompt, or steps (every step for a deferred cut)."""
         if not pos.generated:
             return self.rows.windows(batch.ref, batch.field, pos)
-        decode = self.intervention.decode
-        found = tuple(range(decode)) if pos.deferred else steps(pos, decode)
-        return (found,) * len(batch.rows)
+        decoding = self.decoding
+        found = tuple(range(decoding.steps)) if pos.deferred else steps(pos, decoding.steps)
+        if decoding.forced is None:
+            return (found,) * len(batch.rows)
+        lengths = (decoding.length(row) for row in range(len(batch.rows)))
+        return tuple(
+            n if isinstance(n, Reason) else tuple(range(n)) if pos.deferred else located(pos, n) for n in lengths
+        )
 
     def _read(self, name: str, read: Read, batch: nodes.Batch, skipped: set[int]) -> nodes.Read:
         place = self._place(read.site)
@@ -195,6 +200,13 @@ class Taps:
                         at="operand",
                     )
                     self.broken.add(name)
+                elif self.decoding.stops and read.pos.generated and any(_late(window) for window in read.windows):
+                    self.problems.add(
+                        f"'{name}' is at {read.pos.compact()}, and whether a row gets there is known when it stops",
+                        'read the operand in the prompt or at step 0, or leave "eos": "stop" out',
+                        at="operand",
+                    )
+                    self.broken.add(name)
                 return nodes.ReadOperand(name)
             case number:
                 return float(number)
@@ -209,15 +221,15 @@ class Taps:
         """The write's windows, a row whose operand has no value counted as landing nowhere."""
         match operand:
             case nodes.ReadOperand(name):
-                sources = _sources(reads[name], self.intervention.decode)
+                sources = _sources(reads[name])
             case nodes.OutputOperand(_, name):
                 output = published[name]
-                sources = _sources(output.read, output.decode)
+                sources = _sources(output.read)
                 if output.publish.reduce == "mean":
                     missing = [source for source in sources if isinstance(source, Reason)]
                     nothing = len(missing) == len(sources)
                     return tuple(w if isinstance(w, Reason) else missing[0] for w in windows) if nothing else windows
-                if output.read.pos.deferred and output.read.pos.scope is not None:
+                if output.late or (output.read.pos.deferred and output.read.pos.scope is not None):
                     self.problems.add(
                         f"'{name}' is at {output.read.pos.compact()}, and which rows have it is known only when the "
                         "continuations are finished",
@@ -248,9 +260,13 @@ class Taps:
         return tuple(landed) + windows[len(landed) :]
 
 
-def _sources(read: nodes.Read, decode: int) -> tuple[Window, ...]:
+def _late(window: Window) -> bool:
+    """Whether a read is at a step after the prefill's."""
+    return not isinstance(window, Reason) and any(window)
+
+
+def _sources(read: nodes.Read) -> tuple[Window, ...]:
     """Where a read's value comes from in every row; every step where only the finished continuation can say."""
     if not read.pos.deferred or read.pos.scope is not None:
         return read.windows
-    found = cut(read.pos, range(decode))
-    return tuple(window if isinstance(window, Reason) else found for window in read.windows)
+    return tuple(window if isinstance(window, Reason) else located(read.pos, len(window)) for window in read.windows)

@@ -9,18 +9,22 @@ import torch
 from torch import Tensor
 
 from causalab_mini.checkpoint.facts import Checkpoint
-from causalab_mini.plan.nodes import Publish
+from causalab_mini.plan.nodes import Decoding, Publish
 from causalab_mini.results.records import Bundle
 from causalab_mini.run.score import Reading, fixed_width
 from causalab_mini.run.values import Continuation
 
 
-def generated_bundle(name: str, continuations: Sequence[Continuation], example_ids: Sequence[str]) -> Bundle:
-    """The ids every row generated: int64 [rows, N]."""
-    ids = torch.tensor([continuation.ids for continuation in continuations], dtype=torch.long)
-    return Bundle(
-        name, {name: ids}, {"dims": json.dumps(["row", "step"]), "example_ids": json.dumps(list(example_ids))}
-    )
+def generated_bundle(
+    name: str, continuations: Sequence[Continuation], decoding: Decoding, pad_id: int, example_ids: Sequence[str]
+) -> Bundle:
+    """The ids every row generated: int64 [rows, N]; where rows end by themselves, padded and with their lengths."""
+    rows = [[*continuation.ids, *[pad_id] * (decoding.steps - len(continuation.ids))] for continuation in continuations]
+    tensors = {name: torch.tensor(rows, dtype=torch.long)}
+    if decoding.uneven:
+        tensors[f"{name}.lengths"] = torch.tensor([len(continuation.ids) for continuation in continuations])
+    metadata = {"dims": json.dumps(["row", "step"]), "example_ids": json.dumps(list(example_ids))}
+    return Bundle(name, tensors, metadata)
 
 
 def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading, checkpoint: Checkpoint) -> Bundle:
@@ -32,7 +36,7 @@ def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading
         for example_id, value in zip(reading.example_ids, located, strict=True)
         if not isinstance(value.value, Tensor)
     }
-    ragged = publish.reduce == "none" and fixed_width(read, reading.forward(publish.read).decode) is None
+    ragged = publish.reduce == "none" and fixed_width(read, reading.forward(publish.read).decoding) is None
     rows = [] if publish.reduce == "mean" else ["token"] if ragged else ["row"]
     several = tensors[publish.name].ndim > len(rows) + 1
     dims = [*rows, *(["step" if read.pos.generated else "position"] if several else []), "feature"]

@@ -43,12 +43,19 @@ class Greedy:
 
 @dataclass(frozen=True)
 class _Now:
-    """One forward of a call: its lanes by number, the step, and how many columns it has."""
+    """One forward of a call: its lanes by number, the step, how many columns it has, and which lanes have not ended."""
 
     numbers: tuple[int, ...]
     lanes: tuple[Lane, ...]
     step: int
     width: int
+    alive: tuple[bool, ...] | None = None
+
+    def members(self) -> Iterator[tuple[int, int, Lane]]:
+        """The lanes that have not ended: slot, number, lane."""
+        for slot, (number, lane) in enumerate(zip(self.numbers, self.lanes, strict=True)):
+            if self.alive is None or self.alive[slot]:
+                yield slot, number, lane
 
     def own(self, lane: Lane, frame: Frame, at: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Which entries of `at` happen in this forward, and at which columns of its tensors."""
@@ -90,9 +97,12 @@ class CallRunner:
                         self._forked.add(parent)
         self._states: dict[int, Parent] = {}
         self.halved = 0
+        self.spared = 0
+        """Columns of the last call that were planned and not run, since all its lanes had ended."""
 
     def run(self, index: int) -> None:
         """Run the schedule's call number `index`, in halves when memory runs out."""
+        self.spared = 0
         self._run(self._schedule.calls[index])
         for finished in [number for number in self._states if self._last_use[number] <= index]:
             del self._states[finished]
@@ -138,11 +148,15 @@ class CallRunner:
 
     def _decode(self, now: _Now, steps: int, logits: Tensor, mask: Tensor, cache: Cache) -> None:
         """The greedy loop from the last position's logits [L, V]."""
-        choices = Choices(self._greedy.eos_ids)
+        choices = Choices(self._greedy.eos_ids, self._greedy.pad_id, [lane.ends for lane in now.lanes])
         chosen = choices.choose(logits)
         for step in range(1, steps):
+            if not any(choices.alive):
+                self.spared += (steps - step) * len(now.lanes)
+                break
             mask = torch.cat((mask, mask.new_ones(len(now.lanes), 1)), dim=-1)
-            logits = self._forward(_Now(now.numbers, now.lanes, step, 1), chosen[:, None], mask, cache, (0,))
+            stepping = _Now(now.numbers, now.lanes, step, 1, choices.alive)
+            logits = self._forward(stepping, chosen[:, None], mask, cache, (0,))
             chosen = choices.choose(logits)
         for number, continuation in zip(now.numbers, choices.continuations(), strict=True):
             self._values.generated(number, continuation)
@@ -174,7 +188,7 @@ class CallRunner:
         return out.get(LOGITS, torch.empty(0))
 
     def _edits(self, now: _Now) -> Iterator[EditCells]:
-        for slot, (number, lane) in enumerate(zip(now.numbers, now.lanes, strict=True)):
+        for slot, number, lane in now.members():
             for edit in lane.edits:
                 entries, columns = now.own(lane, edit.frame, edit.at)
                 if columns:
@@ -225,7 +239,7 @@ def _enters(place: Place, layer: int) -> bool:
 
 
 def _keeps(now: _Now) -> Iterator[KeepCells]:
-    for slot, (number, lane) in enumerate(zip(now.numbers, now.lanes, strict=True)):
+    for slot, number, lane in now.members():
         for keep in lane.keeps:
             _, columns = now.own(lane, keep.frame, keep.at)
             if columns:

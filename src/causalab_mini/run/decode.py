@@ -1,44 +1,66 @@
-"""The greedy loop's choices: which token comes next, and by what margin.
+"""The greedy loop's choices: which token comes next, by what margin, and which lanes have ended.
 
-Choice is the argmax of the raw logits at the last position, ids of EOS left out.
+Choice is the argmax of the raw logits at the last position, ids of EOS left out where they are held off. A lane that
+stops ends with its first EOS; a forced lane is fed its own tokens and ends with them. A lane that has ended is fed
+padding.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from causalab_mini.run.values import Continuation
+from causalab_mini.schedule.ir import Ends
 
 
 class Choices:
     """Greedy choices of L lanes, step by step."""
 
-    def __init__(self, eos_ids: tuple[int, ...]) -> None:
+    def __init__(self, eos_ids: tuple[int, ...], pad_id: int, ends: Sequence[Ends]) -> None:
         self._eos = list(eos_ids)
-        self._ids: list[Tensor] = []
-        self._margins: list[Tensor] = []
-        self._stops: list[Tensor] = []
+        self._pad = pad_id
+        self._ends = ends
+        self._held = [slot for slot, end in enumerate(ends) if not end.stops]
+        self._alive = [end.forced is None or bool(end.forced) for end in ends]
+        self._found: list[tuple[list[int], list[float], list[int]]] = [([], [], []) for _ in ends]
+
+    @property
+    def alive(self) -> tuple[bool, ...]:
+        """Which lanes have a step to come."""
+        return tuple(self._alive)
 
     def choose(self, logits: Tensor) -> Tensor:
-        """The next ids [L] from raw logits [L, V]."""
+        """The ids [L] that raw logits [L, V] emit; those of lanes that have ended are padding."""
         raw = logits.float()
         held = raw
-        if self._eos:
+        if self._eos and self._held:
             held = raw.clone()
-            held[:, self._eos] = -torch.inf
+            rows = torch.tensor(self._held, device=raw.device)
+            held[rows[:, None], torch.tensor(self._eos, device=raw.device)] = -torch.inf
         top = held.topk(2, dim=-1).values
-        self._ids.append(held.argmax(-1))
-        self._margins.append(top[:, 0] - top[:, 1])
-        self._stops.append(torch.isin(raw.argmax(-1), torch.tensor(self._eos, device=raw.device)))
-        return self._ids[-1]
+        best = held.argmax(-1).tolist()
+        margins = (top[:, 0] - top[:, 1]).tolist()
+        wants = raw.argmax(-1).tolist()
+        fed: list[int] = []
+        for slot, (ids, gaps, stops) in enumerate(self._found):
+            if not self._alive[slot]:
+                fed.append(self._pad)
+                continue
+            end, step = self._ends[slot], len(ids)
+            token = best[slot] if end.forced is None else end.forced[step]
+            ids.append(token)
+            if end.forced is None:
+                gaps.append(margins[slot])
+            if wants[slot] in self._eos:
+                stops.append(step)
+            fed.append(token)
+            over = end.forced is not None and step + 1 == len(end.forced)
+            self._alive[slot] = not over and not (end.stops and token in self._eos)
+        return torch.tensor(fed, device=logits.device)
 
     def continuations(self) -> list[Continuation]:
         """What every lane generated."""
-        ids = torch.stack(self._ids, dim=1).tolist()
-        margins = torch.stack(self._margins, dim=1).tolist()
-        stops = torch.stack(self._stops, dim=1).tolist()
-        return [
-            Continuation(tuple(i), tuple(m), tuple(step for step, stop in enumerate(s) if stop))
-            for i, m, s in zip(ids, margins, stops, strict=True)
-        ]
+        return [Continuation(tuple(ids), tuple(gaps), tuple(stops)) for ids, gaps, stops in self._found]

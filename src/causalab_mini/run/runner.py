@@ -80,6 +80,7 @@ class Run:
         for index, call in enumerate(schedule.calls):
             walk.calls.run(index)
             self.done += call_cost(schedule, call, self.checkpoint.depth)
+            self.done += Cost(0, -walk.calls.spared * self.checkpoint.depth)
             self.halved = walk.calls.halved
             for label in walk.holders.finished(index):
                 yield walk.finish(label)
@@ -143,7 +144,9 @@ class _Walk:
                 lanes = self._schedule.bindings[key, index]
                 steps = observe.forwards[index].decode
                 continuations = [self._values.continuation(lane, steps) for lane in lanes]
-                yield generated_bundle(save.value, continuations, observe.example_ids)
+                decoding = observe.forwards[index].decoding
+                pad_id = self._run.checkpoint.pad_id
+                yield generated_bundle(save.value, continuations, decoding, pad_id, observe.example_ids)
 
     def _publish(self, key: ObserveKey, name: str) -> dict[str, Tensor]:
         if (key, name) not in self._published:

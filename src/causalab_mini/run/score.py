@@ -17,11 +17,11 @@ from causalab_mini.checkpoint.text import Text
 from causalab_mini.engine.modules import Network
 from causalab_mini.frames.continuation import cut, text_of
 from causalab_mini.frames.window import Window
-from causalab_mini.plan.nodes import Forward, Observe, Publish, Read, Score
+from causalab_mini.plan.nodes import Decoding, Forward, Observe, Publish, Read, Score
 from causalab_mini.results.records import MetricTable, TableRow
 from causalab_mini.run.values import Continuation, Values
 from causalab_mini.schedule.lower import keep_of
-from causalab_mini.vocabulary.metric import Scored
+from causalab_mini.vocabulary.metric import Needs, Scored
 from causalab_mini.vocabulary.reasons import Reason
 
 
@@ -71,7 +71,8 @@ class Reading:
         index = self._forward_of[name]
         if self._read[name].pos.generated:
             ids = self._continuation(index, row).ids
-            return window, tuple(self._checkpoint.token_text(ids[step]) for step in window)
+            seen = [step - 1 if self._read[name].pos.token == "input" else step for step in window]
+            return window, tuple(self._checkpoint.token_text(ids[step]) for step in seen)
         text = self._observe.forwards[index].batch.rows[row]
         places = tuple(column - text.prefix for column in window)
         return places, tuple(self._checkpoint.token_text(text.ids[column]) for column in window)
@@ -79,6 +80,10 @@ class Reading:
     def stopped_at(self, name: str, row: int) -> int | None:
         """The first step at which the row's raw argmax was an EOS id."""
         return self._continuation(self._forward_of[name], row).stopped_at
+
+    def fed(self, name: str, row: int) -> tuple[int, ...]:
+        """The tokens the row was fed or produced."""
+        return self._continuation(self._forward_of[name], row).ids
 
     def _continuation(self, forward: int, row: int) -> Continuation:
         steps = self._observe.forwards[forward].decode
@@ -90,13 +95,14 @@ class Reading:
             return Located(window, ())
         keep = keep_of(read, row)
         assert keep is not None, "a read with a window keeps a value"
-        value = self._values.value(lane, keep)
-        if not read.pos.deferred:
-            return Located(value, window)
+        stops = read.pos.generated and self.forward(read.name).decoding.stops
+        if not read.pos.deferred and not stops:
+            return Located(self._values.value(lane, keep), window)
         found = self._cut(read, row, lane)
         if isinstance(found, Reason):
             return Located(found, ())
-        return Located(value[list(found)], found)
+        # What was kept are the steps of `window` that the row came to.
+        return Located(self._values.value(lane, keep)[[window.index(step) for step in found]], found)
 
     def _cut(self, read: Read, row: int, lane: int) -> Window:
         index = self._forward_of[read.name]
@@ -147,17 +153,24 @@ class Scorer:
         if against is not None and metric.compared is not None:
             other = self._rows(reading.read(metric.compared), rows, against)
         tokens = {field: torch.tensor([ids[row] for row in rows]) for field, ids in score.answers}
-        result = metric.score(Scored(value, other, tokens))
+        lengths: tuple[int, ...] = ()
+        if metric.needs is Needs.CONTINUATION:
+            fed = [reading.fed(metric.of, row) for row in rows]
+            lengths = tuple(len(ids) for ids in fed)
+            tokens["fed"] = torch.tensor([token for ids in fed for token in ids])
+        result = metric.score(Scored(value, other, tokens, lengths))
         if isinstance(result, Tensor):
             scored: list[object] = list(result.tolist())
         else:
             scored = [[[i, self._checkpoint.token_text(int(i)), p] for i, _, p in top] for top in result]
         # An argmax and a rank are numbers even where what they compare is none.
         sound = _sound(value) if other is None else _sound(value) & _sound(other)
+        if lengths:
+            sound = torch.stack([part.all() for part in sound.split(list(lengths))])
         return [one if ok else math.nan for one, ok in zip(scored, sound.tolist(), strict=True)]
 
     def _rows(self, read: Read, rows: list[int], located: list[Located]) -> Tensor:
-        """The one position of each of `rows` as [n, w] fp32: raw, logits, or log-probabilities."""
+        """What is scored of each of `rows`, one under the other: [n, w] fp32; raw, logits, or log-probabilities."""
         picked = [located[row].value for row in rows]
         value = torch.cat([v for v in picked if isinstance(v, Tensor)])
         return self.viewed(read, value)
@@ -185,7 +198,7 @@ class Scorer:
                 return {publish.name: torch.full((features,), torch.nan)}
             mean = (torch.cat(shown) if read.pos.ragged else torch.stack(shown)).mean(0)
             return {publish.name: mean if read.pos.ragged or mean.shape[0] > 1 else mean[0]}
-        width = fixed_width(read, reading.forward(publish.read).decode)
+        width = fixed_width(read, reading.forward(publish.read).decoding)
         if width is None:
             flat = torch.cat(shown) if shown else torch.empty(0, features)
             lengths = [len(v.window) if isinstance(v.value, Tensor) else 0 for v in located]
@@ -212,11 +225,13 @@ def _sound(value: Tensor) -> Tensor:
     return ~(value.isnan() | value.isposinf()).any(-1)
 
 
-def fixed_width(read: Read, decode: int) -> int | None:
-    """How many tokens of every row a read has, or None where rows may differ; `decode` steps of each are known."""
+def fixed_width(read: Read, decoding: Decoding) -> int | None:
+    """How many tokens of every row a read has, or None where rows may differ."""
     if read.pos.scope is not None:
         return None
-    return decode if read.pos.generated and read.pos.all else read.pos.width
+    if not (read.pos.generated and read.pos.all):
+        return read.pos.width
+    return None if decoding.uneven else decoding.steps - (read.pos.token == "input")
 
 
 def _reason(score: Score, row: int, of: list[Located], against: list[Located] | None) -> Reason | None:

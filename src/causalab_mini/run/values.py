@@ -17,7 +17,9 @@ from causalab_mini.schedule.ir import Edit, Keep, Schedule
 
 @dataclass(frozen=True)
 class Continuation:
-    """What one lane generated: ids [N], each choice's margin over the runner-up, and the steps it wanted to stop at."""
+    """What one lane generated: its ids to its own end, each choice's margin over the runner-up (none where ids were
+    given), and the steps at which it wanted to stop.
+    """
 
     ids: tuple[int, ...]
     margins: tuple[float, ...]

@@ -81,6 +81,14 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Ends:
+    """How a lane that generates goes on and ends: at its first EOS, or fed with given tokens to their end."""
+
+    stops: bool = False
+    forced: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Lane:
     """One row of one forward.
 
@@ -96,6 +104,7 @@ class Lane:
     start: int = 0
     parent: int | None = None
     entry: Entry | None = None
+    ends: Ends = Ends()
 
     @property
     def columns(self) -> int:

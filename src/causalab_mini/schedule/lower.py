@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from causalab_mini.frames.runs import cut
+from causalab_mini.frames.continuation import located
 from causalab_mini.plan.nodes import Forward, Observe, OutputOperand, Plan, Read, ReadOperand, Write
 from causalab_mini.schedule.ir import (
     Argument,
     Call,
     Edit,
+    Ends,
     Frame,
     Keep,
     Lane,
@@ -54,7 +55,7 @@ class _Build:
         self.heard: set[int] = set()
 
     def observe(self, key: ObserveKey, observe: Observe) -> None:
-        sources: dict[str, tuple[Read, int, int]] = {}
+        sources: dict[str, tuple[Read, int]] = {}
         looked_at = {score.metric.of for score in observe.scores} | {publish.read for publish in observe.outputs}
         looked_at |= {score.metric.compared for score in observe.scores if score.metric.compared is not None}
         saved = {save.value for save in observe.saves}
@@ -67,7 +68,7 @@ class _Build:
             self.calls.append(Call(numbers, width, head_columns(own, width)))
             self.bindings[key, index] = numbers
             for read in forward.reads:
-                sources[read.name] = (read, first, forward.decode)
+                sources[read.name] = (read, first)
                 if read.name in looked_at:
                     found = ((lane, keep_of(read, row)) for row, lane in enumerate(numbers))
                     self.wanted.update({(lane, keep): None for lane, keep in found if keep is not None})
@@ -94,7 +95,7 @@ def head_columns(lanes: Iterable[Lane], width: int) -> tuple[int, ...]:
 
 
 def _lanes(
-    key: ObserveKey, observe: Observe, forward: Forward, sources: Mapping[str, tuple[Read, int, int]]
+    key: ObserveKey, observe: Observe, forward: Forward, sources: Mapping[str, tuple[Read, int]]
 ) -> Iterator[Lane]:
     for row, text in enumerate(forward.batch.rows):
         edits = tuple(
@@ -110,34 +111,42 @@ def _lanes(
             if not isinstance(window := write.windows[row], Reason)
         )
         keeps = dict.fromkeys(keep for read in forward.reads if (keep := keep_of(read, row)) is not None)
-        yield Lane(text.ids, edits, tuple(keeps), forward.decode)
+        yield Lane(text.ids, edits, tuple(keeps), forward.decode, ends=_ends(forward, row))
+
+
+def _ends(forward: Forward, row: int) -> Ends:
+    decoding = forward.decoding
+    if decoding.forced is None:
+        return Ends(decoding.stops)
+    forced = decoding.forced[row]
+    return Ends(forced=() if isinstance(forced, Reason) else forced)
 
 
 def _argument(
-    key: ObserveKey, observe: Observe, write: Write, row: int, sources: Mapping[str, tuple[Read, int, int]]
+    key: ObserveKey, observe: Observe, write: Write, row: int, sources: Mapping[str, tuple[Read, int]]
 ) -> Argument:
     if write.mechanism.argument is Takes.NOISE:
         return Noise(observe.example_ids[row])
     match write.operand:
         case ReadOperand(name):
-            read, first, decode = sources[name]
+            read, first = sources[name]
             keep = keep_of(read, row)
             if keep is None:
                 raise ValueError(f"row {row} of write '{write.name}' has no operand; the plan should have skipped it")
-            return LaneValue(first + row, keep, _pick(read, decode))
+            return LaneValue(first + row, keep, _pick(read, keep))
         case OutputOperand(path, name):
             return PublishedValue((key[0], path), name, row)
         case literal:
             return literal
 
 
-def _pick(read: Read, decode: int) -> tuple[int, ...] | None:
+def _pick(read: Read, keep: Keep) -> tuple[int, ...] | None:
     """Which of the kept steps an operand is, where the read keeps every step."""
     if not read.pos.deferred:
         return None
-    steps = cut(read.pos, range(decode))
+    steps = located(read.pos, len(keep.at))
     if isinstance(steps, Reason):
-        raise ValueError(f"'{read.name}' has no step in {decode}; the plan should have refused it")
+        raise ValueError(f"'{read.name}' has no step in {len(keep.at)}; the plan should have refused it")
     return steps
 
 

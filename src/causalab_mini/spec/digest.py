@@ -62,7 +62,7 @@ class Digester:
     def _members_of(self, node: Intervention) -> str:
         return _members(
             {
-                "decode": _printed(node.decode),
+                "decode": self._part(node.decode),
                 "metrics": self._section(node.metrics),
                 "models": self._section(node.models),
                 "reads": self._section(node.reads),

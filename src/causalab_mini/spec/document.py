@@ -122,6 +122,35 @@ class IntervenedModel(Node):
     writes: Annotated[tuple[Name, ...], FromList]
 
 
+class Decode(Node):
+    """How a forward goes on after its prefill: `steps` tokens, or the tokens of the column `force`.
+
+    `eos: hold` never picks an end token; `stop` ends a row at its first one.
+    """
+
+    steps: Annotated[int, Field(ge=0)] | None = None
+    eos: Literal["hold", "stop"] = "hold"
+    force: str | None = None
+
+    @property
+    def never(self) -> bool:
+        """Whether nothing is generated."""
+        return self.force is None and not self.steps
+
+
+def _decode(value: object) -> object:
+    if isinstance(value, int) and whole(value):
+        if value < 0:
+            raise mismatch("at least 0")
+        return {"steps": value}
+    if isinstance(value, dict | Decode):
+        return value
+    raise mismatch("a number of steps or an object")
+
+
+AnyDecode = Annotated[Decode, BeforeValidator(_decode, json_schema_input_type=int | Decode)]
+
+
 class Intervention(Node):
     """Reads, writes, the models they make, and what is scored."""
 
@@ -129,7 +158,7 @@ class Intervention(Node):
     writes: dict[Name, Write] = {}
     models: dict[Name, IntervenedModel] = {}
     metrics: dict[Name, AnyMetric] = {}
-    decode: Annotated[int, Field(ge=0)] = 0
+    decode: AnyDecode = Decode(steps=0)
 
 
 class Output(Node):

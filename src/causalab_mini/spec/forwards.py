@@ -50,7 +50,7 @@ def _rank(intervention: Intervention, model: str, known: dict[str, int]) -> int:
 
 def generated(intervention: Intervention) -> dict[str, ForwardKey]:
     """The continuations an intervention produces, by the name a save gives them; empty where it does not decode."""
-    if intervention.decode == 0:
+    if intervention.decode.never:
         return {}
     keys = forwards(intervention)
     roles: dict[str, int] = {}

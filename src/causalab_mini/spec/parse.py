@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from causalab_mini.errors import Problem
 from causalab_mini.spec import document as nodes
@@ -43,14 +43,14 @@ _HEADER = _node("header", nodes.Header)
 _ROLE = _node("role", nodes.Role)
 _SITE = _node("site", nodes.Site, planned.site)
 _FEATURIZER = _node("featurizer", nodes.Featurizer, planned.featurizer)
-_READ = _node("read", nodes.Read, planned.tap)
-_WRITE = _node("write", nodes.Write, planned.tap)
+_READ = _node("read", nodes.Read)
+_WRITE = _node("write", nodes.Write)
 _INTERVENED = _node("intervened", nodes.IntervenedModel)
 _SAVE = _node("save", nodes.Save)
-_METRIC: Shape[Metric] = Shape("metric", TypeAdapter(AnyMetric), _metric_node, planned.metric)
+_METRIC: Shape[Metric] = Shape("metric", TypeAdapter(AnyMetric), _metric_node)
 _OUTPUT: Shape[nodes.Output] = Shape("output", TypeAdapter(nodes.AnyOutput), lambda _: nodes.Output, planned.output)
 _REF: Shape[str] = Shape("ref", TypeAdapter(str), lambda _: BaseModel)
-_DECODE: Shape[int] = Shape("decode", TypeAdapter(Annotated[int, Field(ge=0, strict=True)]), lambda _: BaseModel)
+_DECODE: Shape[nodes.Decode] = Shape("decode", TypeAdapter(nodes.AnyDecode), lambda _: nodes.Decode)
 _FORMAT = Shape[str]("format", TypeAdapter(Literal["causalab-mini/1"]), lambda _: BaseModel)
 _KIND = Shape[str]("kind", TypeAdapter(Literal["observe"]), lambda _: BaseModel)
 _USED_NAME = Shape[str]("name", TypeAdapter(nodes.Name), lambda _: BaseModel)
@@ -101,8 +101,8 @@ class Parser:
         if not isinstance(raw, dict):
             return misfit("an object", raw)
         here = Gathered()
-        raw = sifted(closed(raw, Intervention, here), planned.intervention, here) or {}
-        decode = here.take(self._part(_DECODE, raw["decode"]), "decode") if "decode" in raw else 0
+        raw = closed(raw, Intervention, here)
+        decode = here.take(self._part(_DECODE, raw["decode"]), "decode") if "decode" in raw else None
         node = Intervention(
             reads=self._named(raw, "reads", here, lambda part: self._part(_READ, part), required=True),
             writes=self._named(raw, "writes", here, lambda part: self._part(_WRITE, part)),
@@ -111,7 +111,7 @@ class Parser:
             metrics=cast(
                 "dict[str, AnyMetric]", self._named(raw, "metrics", here, lambda part: self._part(_METRIC, part))
             ),
-            decode=decode or 0,
+            decode=decode or nodes.Decode(steps=0),
         )
         return here.done(node)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from causalab_mini.errors import Problem, join
+from causalab_mini.errors import Problem
 from causalab_mini.spec.text import Json, JsonObject
 from causalab_mini.vocabulary.featurizers import PLANNED as FEATURIZERS
-from causalab_mini.vocabulary.metrics import PLANNED as METRICS
 
 STEPS = ("fit", "weights")
 COMPONENTS = (
@@ -82,14 +81,6 @@ def featurizer(raw: JsonObject) -> Sifted:
     return Sifted(raw)
 
 
-def metric(raw: JsonObject) -> Sifted:
-    """`continuation_logprob`."""
-    kind = raw.get("kind")
-    if isinstance(kind, str) and kind in METRICS:
-        return Sifted(None, (unbuilt("kind", f"the metric kind '{kind}'"),))
-    return Sifted(raw)
-
-
 def site(raw: JsonObject) -> Sifted:
     """Stacked layers, and components that have no module yet."""
     problems: list[Problem] = []
@@ -103,26 +94,3 @@ def site(raw: JsonObject) -> Sifted:
 
 def _whole(values: list[Json]) -> bool:
     return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
-
-
-def tap(raw: JsonObject) -> Sifted:
-    """`token: input` in the position of a read or write."""
-    pos = raw.get("pos")
-    if isinstance(pos, dict) and pos.get("token") == "input" and pos.get("frame") == "generated":
-        hint = "a generated token is read where it is predicted: leave 'token' out"
-        rest: JsonObject = {**raw, "pos": {key: value for key, value in pos.items() if key != "token"}}
-        return Sifted(rest, (unbuilt(join("pos", "token"), "token: input", hint),))
-    return Sifted(raw)
-
-
-def intervention(raw: JsonObject) -> Sifted:
-    """`decode` as an object."""
-    decode = raw.get("decode")
-    if not isinstance(decode, dict):
-        return Sifted(raw)
-    problem = unbuilt("decode", "decode as an object", 'write the number of steps: "decode": 3')
-    rest: JsonObject = {key: value for key, value in raw.items() if key != "decode"}
-    steps = decode.get("steps")
-    if isinstance(steps, int):
-        return Sifted({**rest, "decode": steps}, (problem,))
-    return Sifted(rest, (problem,), ("decode",))

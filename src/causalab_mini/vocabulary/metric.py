@@ -24,6 +24,7 @@ class Needs(Enum):
     LOGITS = "logits over the vocabulary"
     DISTRIBUTION = "logits or probabilities over the vocabulary"
     VECTOR = "a vector"
+    CONTINUATION = "the head over every generated token"
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,14 @@ class Scored:
     """What `score` works on: n eligible rows.
 
     `value` and `against`: [n, V] logits or [n, w] vectors, fp32. `tokens`: answer ids [n] (int64) by field name.
+    Of a continuation, `value` has a row for every token of every row, `lengths` says how many are whose, and
+    `tokens["fed"]` are the ids.
     """
 
     value: Tensor
     against: Tensor | None
     tokens: dict[str, Tensor]
+    lengths: tuple[int, ...] = ()
 
     def token(self, field: str) -> Tensor:
         """The value's entry at each row's token: [n]."""

@@ -192,6 +192,21 @@ class Cosine(ComparedMetric):
         return (x * y).sum(-1) / (x.norm(dim=-1) * y.norm(dim=-1))
 
 
+class ContinuationLogprob(Metric):
+    """The log-probability of a whole continuation: of the tokens the row was fed or produced."""
+
+    keyword = "continuation_logprob"
+    unit = "nat"
+    needs = Needs.CONTINUATION
+    formula = "Σ log p(token k | tokens before k)"
+    kind: Literal["continuation_logprob"]
+
+    def score(self, scored: Scored) -> Tensor:
+        """[n], nats."""
+        each = scored.token("fed") - scored.value.logsumexp(-1)
+        return each.new_tensor([float(part.sum()) for part in each.split(list(scored.lengths))])
+
+
 class TopK(Metric):
     """The k most likely tokens with their probabilities."""
 
@@ -227,6 +242,7 @@ AnyMetric = Annotated[
     | KL
     | JS
     | Cosine
+    | ContinuationLogprob
     | TopK,
     Field(discriminator="kind"),
 ]
@@ -247,8 +263,8 @@ METRICS: Registry[Kind[Metric]] = Registry(
             KL,
             JS,
             Cosine,
+            ContinuationLogprob,
             TopK,
         )
     ),
 )
-PLANNED = ("continuation_logprob",)

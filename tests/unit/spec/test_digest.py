@@ -75,7 +75,7 @@ def test_the_digest_by_its_definition():
                 "metrics": {
                     "p": {"kind": "token_prob", "of": "logits", "token": "cf_answer", "token_form": "space_prefixed"}
                 },
-                "decode": 3,
+                "decode": {"steps": 3, "eos": "hold", "force": None},
             }
         },
         "steps": {
@@ -108,6 +108,8 @@ SAME = [
     [("steps.score.interventions", GONE)],
     [("steps.score.interventions", GONE), ("steps.score.intervention", "swap")],
     [("steps.score.outputs", {})],
+    [("interventions.swap.decode", {"steps": 3})],
+    [("interventions.swap.decode", {"steps": 3, "eos": "hold"})],
 ]
 
 

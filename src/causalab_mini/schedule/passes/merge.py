@@ -20,7 +20,11 @@ def merge(schedule: Schedule) -> Schedule:
     calls: list[Call] = []
     for call in schedule.calls:
         edits = [renamed_edits(lanes[number], same) for number in call.lanes]
-        key = (call.width, call.head, tuple((lanes[n].ids, e) for n, e in zip(call.lanes, edits, strict=True)))
+        key = (
+            call.width,
+            call.head,
+            tuple((lanes[n].ids, e, lanes[n].ends) for n, e in zip(call.lanes, edits, strict=True)),
+        )
         kept = first.setdefault(key, call)
         if kept is call:
             for number, own in zip(call.lanes, edits, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causalab_mini.errors import Problem
-from causalab_mini.spec.check import metrics, models, reads, sites, steps, writes
+from causalab_mini.spec.check import decode, metrics, models, reads, sites, steps, writes
 from causalab_mini.spec.check.names import Here, Scope, empty, reserved
 from causalab_mini.spec.document import Document, Intervention
 
@@ -41,6 +41,7 @@ def _intervention(scope: Scope) -> Iterator[Problem]:
     for section in ("reads", "writes", "models", "metrics"):
         yield from reserved(f"{scope.path}.{section}", getattr(intervention, section))
     yield from empty(scope.here, f"{scope.path}.reads", intervention.reads)
+    yield from decode.check(scope)
     yield from reads.check(scope)
     yield from writes.check(scope)
     yield from models.check(scope)

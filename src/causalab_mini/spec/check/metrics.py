@@ -31,7 +31,11 @@ def _read(scope: Scope, metric: Metric, name: str, path: str) -> Iterator[Proble
     read = scope.intervention.reads.get(name)
     if read is None:
         return
-    if len(read.pos.cuts) == 1 and positions.width(read.pos, scope.decode) not in (1, _unknown(scope, read)):
+    if metric.needs is Needs.CONTINUATION:
+        if not (read.pos.generated and read.pos.all and read.pos.scope is None and read.pos.token == "output"):
+            message = f"{metric.keyword} sums over the whole continuation, and '{name}' reads {read.pos.compact()}"
+            yield Problem(path, message, 'read {"frame": "generated", "all": true}')
+    elif len(read.pos.cuts) == 1 and positions.width(read.pos, scope.decode) not in (1, _unknown(scope, read)):
         message = f"a metric scores one token per row, and '{name}' reads {read.pos.compact()}"
         yield Problem(path, message, 'read one token, as in {"index": -1}')
     yield from _needed(scope, metric, name, read, path)

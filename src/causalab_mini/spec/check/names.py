@@ -53,8 +53,8 @@ class Scope:
 
     @property
     def decode(self) -> int | None:
-        """How many steps it decodes; None where that is not well formed."""
-        return None if f"{self.path}.decode" in self.here.broken else self.intervention.decode
+        """How many steps it decodes; None where that is not well formed, or known only with the rows."""
+        return None if f"{self.path}.decode" in self.here.broken else self.intervention.decode.steps
 
     def site(self, path: str, tap: Read | Write) -> Iterator[Problem]:
         """Whether a tap's site is declared."""

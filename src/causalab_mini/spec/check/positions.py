@@ -69,6 +69,10 @@ def _reached(pos: Position, path: str, decode: int) -> Iterator[Problem]:
         message = f"{pos.compact()} counts generated tokens, and 'decode' is 0"
         yield Problem(path, message, 'give the intervention "decode": the number of tokens to generate')
         return
+    if pos.token == "input" and pos.scope is None and _names_last(pos, decode):
+        message = f"{pos.compact()} is where a later step reads the token, and the last of {decode} is never read"
+        yield Problem(path, message, f"the tokens that are read are 0 to {decode - 2}" if decode > 1 else "decode more")
+        return
     length = f"{_article(decode)} {decode}-token decode"
     steps = f"its steps are 0 to {decode - 1}"
     if pos.index is not None and pos.index >= decode:
@@ -87,6 +91,11 @@ def _reached(pos: Position, path: str, decode: int) -> Iterator[Problem]:
             yield Problem(path, f"{pos.compact()} is empty in {length}", steps)
 
 
+def _names_last(pos: Position, decode: int) -> bool:
+    ends = (pos.index,) if pos.index is not None else (pos.span[1] - 1,) if pos.span is not None else ()
+    return pos.last is not None or any(end in (-1, decode - 1) for end in ends) or decode == 1
+
+
 def _article(number: int) -> str:
     return "an" if str(number).startswith("8") or number in (11, 18) else "a"
 
@@ -94,7 +103,7 @@ def _article(number: int) -> str:
 def width(pos: Position, decode: int | None) -> int | None:
     """How many tokens a position selects where that is fixed, or None; `{generated all}` is every step."""
     if pos.generated and pos.all and pos.scope is None:
-        return decode
+        return decode if decode is None or pos.token == "output" else decode - 1
     return pos.width
 
 

@@ -35,7 +35,7 @@ def _value(
 ) -> Iterator[Problem]:
     if makers or not own or any(part.startswith(child.path) for part in here.broken for child in own):
         return
-    if save.value.endswith(".generated") and not any(child.intervention.decode for child in own):
+    if save.value.endswith(".generated") and not any(not child.intervention.decode.never for child in own):
         message = f"nothing is generated here, so there is no '{save.value}'"
         yield Problem(path, message, 'give the intervention "decode": the number of tokens to generate')
         return
