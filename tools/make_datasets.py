@@ -132,6 +132,33 @@ def capitals_facts() -> list[Row]:
     return rows
 
 
+def chats_capitals() -> list[Row]:
+    """Two questions in one chat, the first answered; paired with a chat whose second question is about another land."""
+    facts = {"England": "London", "Italy": "Rome", "Germany": "Berlin", "Spain": "Madrid", "Japan": "Tokyo"}
+    question = "What is the capital of {}?"
+
+    def talk(first: str, second: str) -> list[dict[str, str]]:
+        return [
+            {"role": "user", "content": question.format(first)},
+            {"role": "assistant", "content": facts[first]},
+            {"role": "user", "content": question.format(second)},
+        ]
+
+    return [
+        {
+            "example_id": f"{first}-{land}-{other}".lower(),
+            "input": talk(first, land),
+            "counterfactual_inputs": [talk(first, other)],
+            "base_answer": facts[land],
+            "cf_answer": facts[other],
+            "country": land,
+            "counterfactual_inputs_variables": [{"country": other}],
+        }
+        for first in ("Germany", "Spain", "Japan")
+        for land, other in (("England", "Italy"), ("Italy", "England"))
+    ]
+
+
 TABLES = {
     "weekdays/train": weekdays_train,
     "weekdays/said": weekdays_said,
@@ -139,6 +166,7 @@ TABLES = {
     "weekdays/full": weekdays_full,
     "names/give": names_give,
     "capitals/facts": capitals_facts,
+    "chats/capitals": chats_capitals,
 }
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
+from causalab_mini.data.formats import Row
 from causalab_mini.data.strict import Json
-from causalab_mini.data.tables import Row
 from causalab_mini.errors import DataRefusal, Problem, join
 
 _NAME = re.compile(r"[^.\[\]]+")

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from causalab_mini.errors import DataRefusal, Problem, suggest
 
-TABLE = ".json"
-PLANNED = (".jsonl", ".csv", ".parquet")
+ENDINGS = (".json", ".jsonl", ".csv", ".parquet")
 _SHAPE = "a reference is dir/table or dir/table#split, under the data root"
 
 
@@ -46,27 +45,29 @@ def parse(ref: str) -> Ref:
 
 
 def locate(ref: Ref, root: Path) -> Path:
-    """The table's file under `root`. Refused, with the nearest table, where there is none."""
+    """The table's file under `root`. Refused where there is none, with the nearest table, or more than one."""
     if not root.is_dir():
         raise _refusal(f"there is no data root '{root}'", "--data-root names another folder")
-    path = root.joinpath(*ref.parts[:-1], ref.parts[-1] + TABLE)
-    if not path.resolve().is_relative_to(root.resolve()):
+    folder = root.joinpath(*ref.parts[:-1])
+    paths = [folder / (ref.parts[-1] + ending) for ending in ENDINGS]
+    if not all(path.resolve().is_relative_to(root.resolve()) for path in paths):
         raise _refusal(f"'{ref.table}' is a link that leaves the data root", "put the table itself under the root")
-    if path.is_file():
-        return path
-    for suffix in PLANNED:
-        if path.with_name(ref.parts[-1] + suffix).is_file():
-            raise _refusal(f"'{ref.table}{suffix}': {suffix} tables are not implemented yet", "use a .json array")
-    shown = ref.table.removesuffix(TABLE)
-    if shown != ref.table and path.with_name(ref.parts[-1]).is_file():
+    found = [path for path in paths if path.is_file()]
+    if len(found) > 1:
+        names = " and ".join(f"'{path.name}'" for path in found)
+        raise _refusal(f"'{ref.table}' is more than one table: {names}", "keep one of the files, or rename the others")
+    if found:
+        return found[0]
+    shown = next((ref.table.removesuffix(ending) for ending in ENDINGS if ref.table.endswith(ending)), None)
+    if shown is not None and (folder / ref.parts[-1]).is_file():
         raise _refusal(f"there is no table '{ref.table}'", f"leave the ending out: '{shown}'")
     raise _refusal(f"there is no table '{ref.table}' under '{root}'", suggest(ref.table, tables(root), "tables"))
 
 
 def tables(root: Path) -> tuple[str, ...]:
     """Every `dir/table` and `dir/dir/table` under `root`, sorted; deeper ones load but are not listed."""
-    found = (path for depth in ("*/*", "*/*/*") for path in root.glob(depth + TABLE))
-    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in found))
+    found = (path for depth in ("*/*", "*/*/*") for ending in ENDINGS for path in root.glob(depth + ending))
+    return tuple(sorted({path.relative_to(root).with_suffix("").as_posix() for path in found}))
 
 
 def _refusal(message: str, hint: str) -> DataRefusal:

@@ -11,7 +11,8 @@ from typing import TypeGuard
 
 from causalab_mini.data.chats import SHAPE, chat
 from causalab_mini.data.fields import ABSENT, Cell, FieldPath, reach
-from causalab_mini.data.tables import Table, numbered
+from causalab_mini.data.formats import numbered
+from causalab_mini.data.tables import Table
 from causalab_mini.errors import DataRefusal, Problem, suggest
 from causalab_mini.vocabulary.message import Chat
 from causalab_mini.vocabulary.reasons import Reason

@@ -16,8 +16,8 @@ class NotJson(ValueError):
     """The bytes are not strict JSON; the message says where or which."""
 
 
-def parse(content: bytes) -> Json:
-    """The JSON value in `content`, UTF-8. `NotJson` says what is wrong and where."""
+def parse(content: bytes, line: int = 1) -> Json:
+    """The JSON value in `content`, UTF-8, whose first line is `line`. `NotJson` says what is wrong and where."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -25,7 +25,7 @@ def parse(content: bytes) -> Json:
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
     except json.JSONDecodeError as error:
-        raise NotJson(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+        raise NotJson(f"line {error.lineno + line - 1}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
         raise NotJson("it is nested too deeply") from error
     except NotJson:

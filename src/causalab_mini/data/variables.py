@@ -7,7 +7,8 @@ path, then as a top-level column.
 from __future__ import annotations
 
 from causalab_mini.data.fields import ABSENT, Cell, FieldPath, reach
-from causalab_mini.data.tables import Table, numbered
+from causalab_mini.data.formats import numbered
+from causalab_mini.data.tables import Table
 from causalab_mini.errors import DataRefusal, Problem, suggest
 
 

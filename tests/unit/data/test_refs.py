@@ -74,11 +74,25 @@ def test_an_ending_is_left_out(root: Path) -> None:
     assert caught.value.problems[0].hint == "leave the ending out: 'weekdays/train'"
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
-def test_other_formats_are_refused_by_name(root: Path, suffix: str) -> None:
-    (root / "weekdays" / f"other{suffix}").write_text("")
-    with pytest.raises(DataRefusal, match=rf"\{suffix} tables are not implemented yet"):
-        refs.locate(refs.parse("weekdays/other"), root)
+@pytest.mark.parametrize("ending", refs.ENDINGS)
+def test_a_table_has_one_of_four_endings(root: Path, ending: str) -> None:
+    (root / "weekdays" / f"other{ending}").write_text("")
+    assert refs.locate(refs.parse("weekdays/other"), root).name == f"other{ending}"
+    assert "weekdays/other" in refs.tables(root)
+    with pytest.raises(DataRefusal) as caught:
+        refs.locate(refs.parse(f"weekdays/other{ending}"), root)
+    assert caught.value.problems[0].hint == "leave the ending out: 'weekdays/other'"
+
+
+def test_two_files_of_one_name_are_refused(root: Path) -> None:
+    (root / "weekdays" / "train.csv").write_text("")
+    (root / "weekdays" / "train.parquet").write_text("")
+    with pytest.raises(DataRefusal) as caught:
+        refs.locate(refs.parse("weekdays/train"), root)
+    (problem,) = caught.value.problems
+    assert problem.message == (
+        "'weekdays/train' is more than one table: 'train.json' and 'train.csv' and 'train.parquet'"
+    )
 
 
 def test_a_link_may_not_leave_the_root(root: Path, tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from causalab_mini.data import rows
 from causalab_mini.data.fields import FieldPath
-from causalab_mini.data.tables import Row, Table
+from causalab_mini.data.formats import Row
+from causalab_mini.data.tables import Table
 from causalab_mini.errors import DataRefusal
 from causalab_mini.vocabulary.message import Message
 from causalab_mini.vocabulary.reasons import Reason

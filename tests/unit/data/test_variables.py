@@ -4,7 +4,8 @@ import pytest
 
 from causalab_mini.data import variables
 from causalab_mini.data.fields import FieldPath
-from causalab_mini.data.tables import Row, Table
+from causalab_mini.data.formats import Row
+from causalab_mini.data.tables import Table
 from causalab_mini.errors import DataRefusal
 
 INPUT = FieldPath.parse("input")
