@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -37,3 +38,12 @@ def voice_of(context: typer.Context) -> Voice:
     """The voice of the running command."""
     voice = context.find_root().obj
     return voice if isinstance(voice, Voice) else Voice()
+
+
+class ScheduleName(StrEnum):
+    """How many of the plan's forwards are run as they stand."""
+
+    AUTO = "auto"
+    FAST = "fast"
+    EXACT = "exact"
+    NAIVE = "naive"

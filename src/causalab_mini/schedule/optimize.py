@@ -72,8 +72,8 @@ def settled(mode: Mode, *, half: bool) -> Mode:
 
 
 def optimize(schedule: Schedule, mode: Mode, limits: Limits, shape: Shape) -> tuple[Schedule, tuple[Pass, ...]]:
-    """The schedule after every pass of `mode`, and the passes that changed it."""
-    applied: list[Pass] = []
+    """The schedule after every pass of `mode`, and the passes that changed it; none where nothing came of them."""
+    lowered, applied = schedule, list[Pass]()
     for step in PASSES:
         if mode not in step.modes:
             continue
@@ -81,4 +81,4 @@ def optimize(schedule: Schedule, mode: Mode, limits: Limits, shape: Shape) -> tu
         if rewritten != schedule:
             applied.append(step)
         schedule = rewritten
-    return schedule, tuple(applied)
+    return schedule, tuple(applied) if schedule != lowered else ()

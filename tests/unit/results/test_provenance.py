@@ -61,6 +61,7 @@ def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
         "token_layers": 100,
         "naive": {"calls": 6, "token_layers": 100},
         "run": {"calls": 3, "token_layers": 50},
+        "halved": 0,
     }
     assert record["near_ties"][0] == {  # type: ignore[index]
         "point": "index=0",

@@ -6,19 +6,35 @@ from typing import Annotated
 
 import typer
 
-from causalab_mini.cli.options import DEFAULT_DATA_ROOT, AsJson, DataRoot, Debug, DocumentPath, Weights, voice_of
+from causalab_mini.cli.options import (
+    DEFAULT_DATA_ROOT,
+    AsJson,
+    DataRoot,
+    Debug,
+    DocumentPath,
+    ScheduleName,
+    Weights,
+    voice_of,
+)
 from causalab_mini.cli.reading import compile_document
 
 EXAMPLES = (
     "causalab-mini explain documents/v2/generate_probe.json",
     "causalab-mini explain documents/v2/generated_answer.json --rows",
+    "causalab-mini explain documents/v2/layer_position.json --schedule --mode exact",
 )
 
 
 def explain(
     context: typer.Context,
     document: DocumentPath,
-    schedule: Annotated[bool, typer.Option("--schedule", help="Also the calls that run by default.")] = False,
+    schedule: Annotated[bool, typer.Option("--schedule", help="Also the calls that really run.")] = False,
+    mode: Annotated[
+        ScheduleName, typer.Option("--mode", help="The schedule shown is that of `run --schedule MODE`.")
+    ] = ScheduleName.AUTO,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, metavar="N", help="The same of `run --batch-size N`.")
+    ] = None,
     rows: Annotated[
         bool, typer.Option("--rows", help="Also every row's tokens, and which are read or written.")
     ] = False,
@@ -31,9 +47,11 @@ def explain(
 
     Needs the data and the model's tokenizer and config; loads no weights.
     """
-    from causalab_mini.cli.pages import plan_tree, rows_page
+    from causalab_mini.cli.pages import plan_tree
+    from causalab_mini.cli.strips import painted, plain, room, rows_page
     from causalab_mini.plan.explain import explain as plan_page
     from causalab_mini.schedule.explain import explain_schedule
+    from causalab_mini.schedule.limits import Limits
     from causalab_mini.schedule.optimize import settled
     from causalab_mini.schedule.prepare import prepare
 
@@ -43,10 +61,12 @@ def explain(
     root = compiled.experiment.root
     pages = [plan_page(root)]
     if rows:
-        pages.append(rows_page(compiled.experiment, compiled.checkpoint))
+        strips = rows_page(compiled.experiment, compiled.checkpoint, room(voice.out))
+        pages.append(plain(strips) if voice.as_json else painted(strips, voice.out))
     if schedule:
-        mode = settled("auto", half=compiled.source.model.dtype != "fp32")
-        pages.append(explain_schedule(prepare(compiled.experiment.points, compiled.checkpoint, mode)))
+        settled_mode = settled(mode.value, half=compiled.source.model.dtype != "fp32")
+        limits = Limits(lanes=batch_size)
+        pages.append(explain_schedule(prepare(compiled.experiment.points, compiled.checkpoint, settled_mode, limits)))
     voice.answer(
         "\n\n".join(pages),
         {

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from causalab_mini.cli.options import DEFAULT_DATA_ROOT, AsJson, DataRoot, Debug, DocumentPath, Weights, voice_of
+from causalab_mini.cli.options import (
+    DEFAULT_DATA_ROOT,
+    AsJson,
+    DataRoot,
+    Debug,
+    DocumentPath,
+    ScheduleName,
+    Weights,
+    voice_of,
+)
 from causalab_mini.cli.reading import compile_document
 from causalab_mini.errors import OutputRefusal, Problem
 
@@ -33,15 +42,6 @@ class DeviceMap(StrEnum):
     CUDA = "cuda"
     MPS = "mps"
     AUTO = "auto"
-
-
-class ScheduleName(StrEnum):
-    """How many of the plan's forwards are run as they stand."""
-
-    AUTO = "auto"
-    FAST = "fast"
-    EXACT = "exact"
-    NAIVE = "naive"
 
 
 def run(
