@@ -25,11 +25,15 @@ SPECIAL = (families.BOS, families.EOS, families.PAD)
 
 
 def write_tokenizer(folder: Path, words: Sequence[str], *, bos: bool) -> None:
-    """A tokenizer that knows `words` and punctuation split from them; ids 0 to 2 are special, words follow."""
+    """A tokenizer that knows `words` and punctuation split from them; ids 0 to 2 are special, words follow.
+
+    A word of several tokens is written with bars between them: `Da|na`.
+    """
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    vocabulary = {word: index for index, word in enumerate((*SPECIAL, *words))}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=families.PAD))
+    pieces = dict.fromkeys(f"##{part}" if at else part for word in words for at, part in enumerate(word.split("|")))
+    vocabulary = {piece: index for index, piece in enumerate((*SPECIAL, *pieces))}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=families.PAD))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     if bos:
         tokenizer.post_processor = processors.TemplateProcessing(
