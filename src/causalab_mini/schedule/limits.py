@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CALL_COLUMNS = 32
-"""Columns that take about as long as one more call: a call reads all weights however few columns it has."""
+"""Columns that take about as long as one more call of a model 576 wide: every call reads all weights."""
+
+WEIGHTS_COLUMNS = 28
+"""Of these, what reading the weights costs, whatever the size of the model."""
+
+
+def call_columns(hidden: int) -> int:
+    """How many columns take about as long as one more call of a model `hidden` wide.
+
+    What a call costs by itself, block by block, is the same for all sizes; what a column costs grows with the square
+    of the width. So a small model had better run few calls, and a large one few columns.
+    """
+    by_itself = (CALL_COLUMNS - WEIGHTS_COLUMNS) * 576**2
+    return WEIGHTS_COLUMNS + by_itself // hidden**2
 
 
 CELLS = 12_000_000
@@ -38,13 +51,15 @@ class Shape:
     """What of a model decides how much a call holds, and what calls may do.
 
     `column`: numbers a block works on for one column; `cache`: entries one column leaves in the caches of all layers.
-    `resumes`: whether columns can go on from a cache; `enters`: whether lanes can begin in the middle of the network.
+    `price`: columns that cost as much as a further call. `resumes`: whether columns can go on from a cache; `enters`:
+    whether lanes can begin in the middle of the network.
     """
 
     depth: int
     vocab: int
     column: int
     cache: int
+    price: int = CALL_COLUMNS
     resumes: bool = True
     enters: bool = True
 

@@ -10,7 +10,7 @@ from causalab_mini.checkpoint.families import Resume
 from causalab_mini.plan.nodes import Point
 from causalab_mini.schedule.cost import Cost, cost
 from causalab_mini.schedule.ir import Call, Schedule
-from causalab_mini.schedule.limits import Limits, Shape
+from causalab_mini.schedule.limits import Limits, Shape, call_columns
 from causalab_mini.schedule.lower import lower
 from causalab_mini.schedule.optimize import Mode, Pass, Promise, optimize
 
@@ -51,6 +51,7 @@ def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, limits:
         checkpoint.vocab,
         BLOCK_WIDTHS * checkpoint.hidden,
         2 * depth * checkpoint.kv_heads * checkpoint.head_dim,
+        price=call_columns(checkpoint.hidden),
         resumes=family is not None and family.chunk_resume is Resume.CHUNK,
         enters=family is not None and family.enters,
     )

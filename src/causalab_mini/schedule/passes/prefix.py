@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from causalab_mini.schedule.ir import Call, Edit, Lane, LaneValue, PublishedValue, Schedule
 from causalab_mini.schedule.keeps import handed_up
-from causalab_mini.schedule.limits import CALL_COLUMNS, Shape
+from causalab_mini.schedule.limits import Shape
 
 Column = int | tuple[int, tuple[Edit, ...]]
 """What a column computes: its token, and the edits that act there."""
@@ -44,7 +44,7 @@ def share_prefix(schedule: Schedule, shape: Shape) -> Schedule:
 
     In a family whose columns cannot go on from a cache, lanes are only put into rounds.
     """
-    rounds = _Rounds(schedule, share=shape.resumes)
+    rounds = _Rounds(schedule, shape)
     while rounds.waiting:
         rounds.run()
     return handed_up(replace(schedule, lanes=tuple(rounds.lanes), calls=tuple(rounds.calls)))
@@ -53,8 +53,9 @@ def share_prefix(schedule: Schedule, shape: Shape) -> Schedule:
 class _Rounds:
     """The lanes placed so far, round by round."""
 
-    def __init__(self, schedule: Schedule, *, share: bool) -> None:
-        self._share = share
+    def __init__(self, schedule: Schedule, shape: Shape) -> None:
+        self._share = shape.resumes
+        self._price = shape.price
         self.lanes = list(schedule.lanes)
         self.waiting = [number for call in schedule.calls for number in call.lanes]
         self.calls: list[Call] = []
@@ -82,7 +83,7 @@ class _Rounds:
             for family in common
             for one in family.rest
         )
-        if self._share and saved >= CALL_COLUMNS:
+        if self._share and saved >= self._price:
             chosen = self._behind(ready, common, shared, needed)
         else:
             chosen = self._patient(ready, common, shared, needed) if later and self._share else ready

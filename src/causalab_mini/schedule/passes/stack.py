@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from causalab_mini.schedule.ir import Call, Schedule
-from causalab_mini.schedule.limits import CALL_COLUMNS, Limits, Shape
+from causalab_mini.schedule.limits import Limits, Shape
 from causalab_mini.schedule.lower import head_columns
 
 
@@ -30,7 +30,7 @@ def _calls(schedule: Schedule, round_: Call, limits: Limits, shape: Shape) -> It
         for number in numbers:
             by_width.setdefault(schedule.lanes[number].columns, []).append(number)
         decode = schedule.lanes[numbers[0]].decode
-        for group in _grouped({width: len(found) for width, found in by_width.items()}, CALL_COLUMNS * max(decode, 1)):
+        for group in _grouped({width: len(found) for width, found in by_width.items()}, shape.price * max(decode, 1)):
             members = sorted(number for width in group for number in by_width[width])
             for chunk in _chunks(schedule, members, max(group), limits, shape):
                 yield _call(schedule, chunk)
