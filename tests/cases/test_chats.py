@@ -117,7 +117,8 @@ def test_rows_that_cannot_be_rendered_are_named(chat_desk: Callable[..., Desk], 
     (problem,) = strict.problems(asked(-1))
     assert problem.path == "roles.base.field"
     assert problem.message == (
-        "row 'row-3' of own/rows: the checkpoint's chat template refuses the messages: turns must alternate user/assistant"
+        "row 'row-3' of own/rows: the checkpoint's chat template refuses the messages: "
+        "turns must alternate user/assistant"
     )
     none = chat_desk(template=None).over(write_table(tmp_path, rows(TALKS)))
     (problem,) = none.problems(asked(-1))

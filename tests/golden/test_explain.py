@@ -1,6 +1,7 @@
 """What `explain` prints of every shipped document, pinned as text.
 
-A golden is written by hand, as in `causalab-mini explain documents/v2/patching.json > tests/golden/explain/patching.txt`,
+A golden is written by hand, as in
+`causalab-mini explain documents/v2/patching.json > tests/golden/explain/patching.txt`,
 and never in the change that moves it.
 """
 
