@@ -24,6 +24,9 @@ from causalab_mini.schedule.lower import keep_of
 from causalab_mini.vocabulary.metric import Needs, Scored
 from causalab_mini.vocabulary.reasons import Reason
 
+SCORED = 2**20
+"""Numbers that are scored at once: a metric over a large vocabulary holds several times as many on its way."""
+
 
 @dataclass(frozen=True)
 class Located:
@@ -126,7 +129,11 @@ class Scorer:
         against = None if metric.compared is None else reading.located(metric.compared)
         reasons = [_reason(score, row, of, against) for row in range(len(of))]
         rows = [row for row, reason in enumerate(reasons) if reason is None]
-        scored = self._scores(score, reading, rows, of, against) if rows else []
+        scored = [
+            value
+            for some in self._portions(reading.read(metric.of), rows, of)
+            for value in self._scores(score, reading, some, of, against)
+        ]
         values: dict[int, object] = dict(zip(rows, scored, strict=True))
         forward = reading.forward(metric.of)
         table: list[TableRow] = []
@@ -168,6 +175,12 @@ class Scorer:
         if lengths:
             sound = torch.stack([part.all() for part in sound.split(list(lengths))])
         return [one if ok else math.nan for one, ok in zip(scored, sound.tolist(), strict=True)]
+
+    def _portions(self, read: Read, rows: list[int], located: list[Located]) -> list[list[int]]:
+        """`rows`, cut into as many as are scored at once."""
+        tokens = max((len(located[row].window) for row in rows), default=1)
+        size = max(1, SCORED // (tokens * self._features(read)))
+        return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def _rows(self, read: Read, rows: list[int], located: list[Located]) -> Tensor:
         """What is scored of each of `rows`, one under the other: [n, w] fp32; raw, logits, or log-probabilities."""
