@@ -56,7 +56,7 @@ def example_ids(table: Table) -> tuple[str, ...]:
 
 def prompts(table: Table, field: FieldPath) -> tuple[str | Chat, ...]:
     """The text or the chat of a role in every row. Refused where a row has neither."""
-    cells = _cells(table, field)
+    cells = cells_of(table, field)
     found = [chat(cell) if isinstance(cell, list) else cell for cell in cells]
     faults = (
         _Fault(lambda cell: cell is ABSENT, "no '{field}'"),
@@ -87,7 +87,7 @@ def answers(table: Table, column: FieldPath) -> tuple[str | int | Reason, ...]:
 
     Refused: a column that no row has, and a cell that is neither text nor an integer.
     """
-    cells = _cells(table, column)
+    cells = cells_of(table, column)
     strange = [number for number, cell in enumerate(cells) if not (_is_empty(cell) or _is_answer(cell))]
     if strange:
         message = f"'{table.ref}': {_named(table, strange)} {_has(strange)} no text and no integer in '{column}'"
@@ -95,7 +95,8 @@ def answers(table: Table, column: FieldPath) -> tuple[str | int | Reason, ...]:
     return tuple(cell if _is_answer(cell) else Reason.EMPTY_CELL for cell in cells)
 
 
-def _cells(table: Table, field: FieldPath) -> list[Cell]:
+def cells_of(table: Table, field: FieldPath) -> list[Cell]:
+    """The cell of `field` in every row, ABSENT where a row has none. Refused where no row has one."""
     cells = [field.get(row) for row in table.rows]
     if all(cell is ABSENT for cell in cells):
         hint = suggest(str(field), _alternatives(table, field), "columns")

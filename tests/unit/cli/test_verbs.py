@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from causalab_mini.checkpoint.resolve import resolve
 from causalab_mini.cli.words import sections
 from causalab_mini.vocabulary.components import COMPONENTS
 
@@ -96,12 +97,57 @@ def test_data_says_exactly_this(say: Callable) -> None:
     )
 
 
-@pytest.mark.usefixtures("project")
-def test_data_shows_how_answers_tokenize(say: Callable, model: Path) -> None:
-    answer = say("data", "days/train", "--model", model, "--json").json
-    assert answer["empty"] == {"answer": 1}
-    assert [(found["row"], found["value"], found["column"]) for found in answer["answers"]] == [(0, " x", "answer")]
-    assert "answers: " in say("data", "days/train", "--model", model).out
+def answering(project: Path) -> None:
+    cells = (" Monday", "is y", "", None, 3, " Monday", [1])
+    rows = [{"input": "a", "answer": cell, "other": {"end": "a"}} for cell in cells]
+    (project / "datasets/days/asked.json").write_text(json.dumps(rows))
+
+
+def test_data_shows_how_answers_tokenize(say: Callable, project: Path) -> None:
+    answering(project)
+    key = "causalab-mini/weekdays-llama"
+    found = resolve(key)
+    monday, x, y = (found.tokenizer.own(text).ids for text in (" Monday", " is", " y"))
+    assert (len(monday), len(x), len(y)) == (1, 1, 1)
+    told = say("data", "days/asked", "--model", key).out.splitlines()
+    assert told[told.index(f"  answers: {key}, space_prefixed") :] == [
+        f"  answers: {key}, space_prefixed",
+        "    answer: 2 of 7 rows are one token, 2 empty, 3 would be refused",
+        f"      refused: the answer ' is y' is 2 tokens: ' is' ({x[0]}), ' y' ({y[0]}); it must be one  row 1",
+        "      refused: the answer 3 is not text  row 4",
+        "      refused: [1] is no text and no integer  row 6",
+        f"      ' Monday': ' Monday' ({monday[0]})  rows 0 and 5",
+    ]
+    answer = say("data", "days/asked", "--model", key, "--json").json
+    assert answer["refused"] == {"answer": [1, 4, 6]}
+    assert [found["row"] for found in answer["answers"]] == list(range(7))
+    first, second, third = answer["answers"][:3]
+    assert (first["token"], first["tokens"]) == (monday[0], [{"id": monday[0], "text": " Monday"}])
+    assert (second["token"], [token["id"] for token in second["tokens"]]) == (None, [*x, *y])
+    assert (third["value"], third["tokens"], third["problem"]) == (None, [], None)
+
+
+def test_data_looks_at_the_columns_it_is_told(say: Callable, project: Path, model: Path) -> None:
+    answering(project)
+    arguments = ("data", "days/asked", "--model", model, "--column", "other.end", "--column", "input")
+    answer = say(*arguments, "--token-form", "bare", "--json").json
+    assert {found["column"] for found in answer["answers"]} == {"other.end", "input"}
+    assert answer["refused"] == {}
+    numbers = say("data", "days/asked", "--model", model, "--token-form", "id", "--json").json
+    assert numbers["answers"][4]["token"] == 3
+    wrong = say("data", "days/asked", "--model", model, "--column", "answr")
+    assert (wrong.code, "did you mean 'answer'?" in wrong.err) == (2, True)
+    (project / "datasets/days/none.json").write_text('[{"input": "a"}]')
+    none = say("data", "days/none", "--model", model)
+    assert (none.code, "no column with 'answer' in its name" in none.err) == (2, True)
+
+
+def test_data_reads_every_format(say: Callable, project: Path) -> None:
+    (project / "datasets/days/lines.jsonl").write_text('{"a": 1}\n{"a"\n')
+    (project / "datasets/days/commas.csv").write_text("a,b\n1, x\n")
+    (problem,) = say("data", "days/lines", "--json").json["problems"]
+    assert problem["message"].startswith("'days/lines': line 2 is not JSON")
+    assert say("data", "days/commas", "--json").json["sample"] == {"a": "1", "b": " x"}
 
 
 @pytest.mark.parametrize("ref", ["days/trian", "days", "../days/train", "days/train#test", "/etc/passwd"])

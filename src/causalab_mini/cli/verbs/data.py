@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +17,7 @@ EXAMPLES = (
     "causalab-mini data weekdays/said",
     "causalab-mini data weekdays/data#test --json",
     "causalab-mini data weekdays/train --model causalab-mini/weekdays-llama",
+    "causalab-mini data weekdays/said --model causalab-mini/weekdays-llama --column said",
 )
 
 
@@ -27,17 +26,7 @@ class Form(StrEnum):
 
     SPACED = "space_prefixed"
     BARE = "bare"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """How one answer cell tokenizes: its form's one token, or why it is not one."""
-
-    column: str
-    row: int
-    value: str
-    token: int | None
-    problem: str | None
+    ID = "id"
 
 
 def data(
@@ -47,27 +36,36 @@ def data(
     model: Annotated[
         str | None, typer.Option("--model", metavar="KEY", help="Show how each answer tokenizes.", show_default=False)
     ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", metavar="PATH", help="With --model, look at this column; may be repeated."),
+    ] = None,
     form: Annotated[Form, typer.Option("--token-form", help="How a cell's text becomes a token.")] = Form.SPACED,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Show a table's rows, columns, empty cells, splits and first row.
 
-    With --model, also how each cell of the columns whose name ends in "answer" becomes a token.
+    With --model, also how each answer becomes a token, and which rows would be refused: in the columns named by
+    --column, or else in all that have "answer" in their name.
     """
     from causalab_mini.data.tables import load
 
     table = load(ref, data_root)
     empty = {column: count for column in table.columns if (count := _empty(table, column))}
-    answers = [] if model is None else list(_answers(table, model, form))
     lines = [f"{ref}: {len(table.rows)} rows", f"  columns: {', '.join(table.columns)}"]
     if empty:
         lines.append(f"  empty:   {', '.join(f'{column} ({count} rows)' for column, count in empty.items())}")
     lines.append(f"  splits:  {', '.join(table.splits) or 'none'}")
     lines.append(f"  sample:  {json.dumps(table.rows[0], ensure_ascii=False)}")
+    facts: dict[str, object] = {}
     if model is not None:
-        lines.append(f"  answers: {model}, {form.value}")
-        lines += [f"    {found.column}[{found.row}] {found.value!r}: {_said(found)}" for found in answers]
+        from causalab_mini.checkpoint.resolve import resolve
+        from causalab_mini.cli.answers import answers, columns_of, page, refused
+
+        found = answers(table, columns_of(table, column or ()), resolve(model), form.value)
+        lines += [f"  answers: {model}, {form.value}", *page(found)]
+        facts = {"answers": [answer.as_json() for answer in found], "refused": refused(found)}
     voice_of(context).answer(
         "\n".join(lines),
         {
@@ -79,7 +77,7 @@ def data(
             "splits": list(table.splits),
             "sha256": table.sha256,
             "sample": table.rows[0],
-            **({} if model is None else {"answers": [vars(found) for found in answers]}),
+            **facts,
         },
     )
 
@@ -88,26 +86,3 @@ def _empty(table: Table, column: str) -> int:
     """How many rows have nothing in `column`: absent, null or blanks."""
     cells = (row.get(column) for row in table.rows)
     return sum(cell is None or (isinstance(cell, str) and not cell.strip()) for cell in cells)
-
-
-def _answers(table: Table, key: str, form: Form) -> Iterator[Answer]:
-    from causalab_mini.checkpoint.answers import AnswerProblem
-    from causalab_mini.checkpoint.resolve import resolve
-
-    checkpoint = resolve(key)
-    for column in table.columns:
-        if not column.endswith("answer"):
-            continue
-        for number, row in enumerate(table.rows):
-            cell = row.get(column)
-            if not isinstance(cell, str) or not cell.strip():
-                continue
-            found = checkpoint.answer(cell, form.value, "")
-            if isinstance(found, AnswerProblem):
-                yield Answer(column, number, cell, None, found.message)
-            else:
-                yield Answer(column, number, cell, found, None)
-
-
-def _said(found: Answer) -> str:
-    return f"token {found.token}" if found.problem is None else found.problem
