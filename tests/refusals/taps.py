@@ -103,7 +103,7 @@ WRITES = [
     ([(f"{WRITE}.site", "ids")], f"{WRITE}.site", "'input_ids' can be read and not written", None),
     ([(f"{WRITE}.operand", GONE)], f"{WRITE}.operand", "'swap' needs an operand, and there is none", None),
     ([(f"{WRITE}.mechanism", "clamp"), (f"{WRITE}.params", {"lo": 0})], f"{WRITE}.operand", "takes no operand", None),
-    ([(f"{WRITE}.params", {"scale": 2})], f"{WRITE}.params.scale", "there is no key 'scale' here", None),
+    ([(f"{WRITE}.params", {"scale": 2})], f"{WRITE}.params", "'swap' takes no parameters, and 'scale' was found", None),
     ([(f"{WRITE}.mechanism", "lerp")], f"{WRITE}.params.t", "the key 't' is missing", None),
     (
         [(f"{WRITE}.mechanism", "add_scaled"), (f"{WRITE}.params", {"scale": "4"})],

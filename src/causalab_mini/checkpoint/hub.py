@@ -99,7 +99,11 @@ def _download(key: str, revision: str, need_weights: bool) -> Snapshot:
         httpx.HTTPError,
         OSError,
     ) as error:
-        raise ModelUnavailable(f"'{key}' is not in the hub cache and cannot be downloaded: {error}") from error
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ModelUnavailable(
+            f"'{key}' ({revision}) is not in the hub cache and cannot be downloaded: {why}; "
+            "give a folder with --weights"
+        ) from error
     if not (folder / files.CONFIG).is_file():
         raise ModelUnavailable(f"'{key}' ({revision}) has no {files.CONFIG}")
     return Snapshot(folder, folder.name)

@@ -139,7 +139,8 @@ class Store:
             write_bytes(self._out / layout.SUMMARY_CSV, summary_csv(lines))
             write_bytes(self._out / layout.SUMMARY_JSON, summary_json(lines))
             write_bytes(self._out / layout.RUN, pretty(run))
-        return tuple(self._out / name for name in layout.WRITTEN_LAST)
+        first = () if self._experiment.points[0].label == "" else (layout.DOCUMENT,)
+        return tuple(self._out / name for name in (*first, *layout.WRITTEN_LAST))
 
     def summary(self) -> Sequence[SummaryLine]:
         """The lines of every complete point, kept ones included."""

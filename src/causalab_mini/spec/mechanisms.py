@@ -21,6 +21,12 @@ def parameter_problems(write: Write, path: str) -> Iterator[Problem]:
     """What is wrong with the parameters of a known mechanism; `path` is the write's."""
     node = MECHANISMS.get(write.mechanism).node
     try:
+        if write.params and not node.model_fields:
+            given = ", ".join(f"'{name}'" for name in write.params)
+            yield Problem(
+                f"{path}.params", f"'{node.keyword}' takes no parameters, and {given} was found", "leave it out"
+            )
+            return
         mechanism = node.model_validate(write.params)
     except ValidationError as error:
         for problem in messages.problems(error.errors(include_url=False), write.params, node):
