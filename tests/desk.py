@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests import oracle
-from tests.worlds import DATASETS
+from tests.worlds import DATASETS, DOCUMENTS
 from torch import Tensor
 
 from causalab_mini.checkpoint.facts import Checkpoint
@@ -63,7 +63,7 @@ class Desk:
 
     def compile(self, document: dict) -> Experiment:
         loaded = load_document(json.dumps(document, indent=1).encode(), "document.json")
-        return compile_experiment(loaded, self.checkpoint, self.root)
+        return compile_experiment(loaded, self.checkpoint, self.root, DOCUMENTS / "v2" / "document.json")
 
     def run(
         self,

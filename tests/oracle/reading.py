@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 import torch
 from tests import plain
-from tests.oracle import scoring
+from tests.oracle import scoring, spaces
 from tests.oracle.positions import cut, deferred, dig, occurrence, pos_of, stretch, width
 from tests.oracle.world import Prompt, World
 from torch import Tensor
@@ -54,6 +54,9 @@ def observe(world: World, document: dict) -> dict[tuple[str, ...], Told]:
             for output, spec in node.get("outputs", {}).items():
                 spec = {"read": spec} if isinstance(spec, str) else spec
                 if spec["read"] in body["reads"]:
+                    if spec.get("reduce") == "pca":
+                        told[path].outputs |= reading.principal(output, spec["read"], spec["k"])
+                        continue
                     published[output], told[path].outputs[output] = reading.publish(**spec)
     return told
 
@@ -134,6 +137,9 @@ class Reading:
             value: Tensor | str = rows[row if len(rows) > 1 else 0]
         else:
             value = self.value(operand, row)[0]
+            within = self.space(self.reads[operand])
+            if isinstance(value, Tensor) and within:
+                value = torch.stack([within.encode(one.double()).float() for one in value])
         if isinstance(value, str):
             return value
         return where, [value[0 if len(value) == 1 else i] for i in range(len(where))]
@@ -153,7 +159,8 @@ class Reading:
             for i, token in enumerate(landed[0]):
                 at = (self.ids[row], token - last, 0, 1) if generated else (self.ids[row], 0, i, len(landed[0]))
                 operand = landed[1][i] if isinstance(landed[1], list) else landed[1]
-                places.setdefault((*spot, token), []).append(scoring.mechanism(write, operand, at))
+                change, within = scoring.mechanism(write, operand, at), self.space(write)
+                places.setdefault((*spot, token), []).append(within.within(change) if within else change)
         return [plain.Edit(*at, scoring.chain(changes)) for at, changes in places.items()], skipped
 
     def _rollout(self, model: str, role: str, row: int) -> plain.Rollout:
@@ -206,6 +213,9 @@ class Reading:
 
     def seen(self, name: str, value: Tensor) -> Tensor:
         """A value [n, w] as its read looks at it, in double precision; `probs` as log-probabilities."""
+        within = self.space(self.reads[name])
+        if within:
+            return torch.stack([within.encode(one.double()) for one in value])
         view = self.reads[name].get("view", "raw")
         if view == "raw":
             return value.double()
@@ -264,6 +274,8 @@ class Reading:
         pos, features = pos_of(self.reads[read]), self.world.model.config.hidden_size
         lost = torch.full((1, there[0].shape[-1] if there else features), torch.nan)
         ragged = "scope" in pos or width(pos) is None
+        if self.space(self.reads[read]):
+            rows = [self.seen(read, row).float() if isinstance(row, Tensor) else row for row in rows]
         if reduce == "mean":
             if not there:
                 return [next(row for row in rows if isinstance(row, str))], lost[0]
@@ -274,6 +286,19 @@ class Reading:
             return rows, torch.cat([lost[:0], *there])
         whole = torch.stack([row.float() if isinstance(row, Tensor) else lost.expand(wide, -1) for row in rows])
         return rows, whole[:, 0] if wide == 1 else whole
+
+    def principal(self, output: str, read: str, k: int) -> dict[str, Tensor]:
+        """An output of principal directions: its tensors by name."""
+        rows = [self.value(read, row)[0] for row in range(len(self.ids))]
+        basis, mean = spaces.principal(torch.cat([self.seen(read, row) for row in rows if isinstance(row, Tensor)]), k)
+        return {f"{output}.basis": basis, f"{output}.mean": mean}
+
+    def space(self, tap: dict) -> spaces.Space | None:
+        """The space a read or write is in."""
+        declared = self.document.get("featurizers", {}).get(tap.get("featurizer"))
+        component = self.document["sites"][tap["site"]]["component"]
+        config = self.world.model.config
+        return spaces.space(declared, config.vocab_size if component in ("lm_head", "logits") else config.hidden_size)
 
 
 def _only(ids: list[int]) -> int:

@@ -111,13 +111,6 @@ UNBUILT = [
     ([("sites.early.layers", "all")], "sites.early.layers", "several layers is not implemented yet", "sweep"),
     ([("sites.early.layers", [0, 1])], "sites.early.layers", "several layers is not implemented yet", None),
     ([("sites.x.component", "attention_probs")], "sites.x.component", "'attention_probs' is not implemented", None),
-    ([("featurizers.f.kind", "subspace")], "featurizers.f.kind", "'subspace' is not implemented yet", None),
     ([(f"{STEP}.kind", "fit")], f"{STEP}.kind", "the step kind 'fit' is not implemented yet", None),
     ([("steps.w", {"kind": "weights", "names": ["f"]})], "steps.w.kind", "'weights' is not implemented yet", None),
-    (
-        [(f"{STEP}.outputs.m", {"read": "v_cf", "reduce": "pca", "k": 2})],
-        f"{STEP}.outputs.m.reduce",
-        "the reduction 'pca' is not implemented yet",
-        "none, mean",
-    ),
 ]

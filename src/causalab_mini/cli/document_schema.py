@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from causalab_mini.spec.document import Document
 from causalab_mini.vocabulary.components import COMPONENTS
-from causalab_mini.vocabulary.featurizers import IDENTITY
+from causalab_mini.vocabulary.featurizers import FEATURIZERS
 from causalab_mini.vocabulary.mechanisms import MECHANISMS
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -67,7 +67,7 @@ def document_schema() -> Schema:
 def _name_words(definitions: Schema) -> None:
     """Say which components, featurizers and mechanisms there are, and each mechanism's parameters."""
     _property(definitions, "Site", "component")["enum"] = list(COMPONENTS.names())
-    _property(definitions, "Featurizer", "kind")["enum"] = [IDENTITY]
+    _property(definitions, "Featurizer", "kind")["enum"] = list(FEATURIZERS.names())
     _property(definitions, "Write", "mechanism")["enum"] = list(MECHANISMS.names())
     rules: list[Json] = []
     for kind in MECHANISMS:

@@ -60,7 +60,7 @@ def compile_document(
     try:
         with at("model", "key"):
             checkpoint = resolve(model.key, model.revision, weights=weights, document=path, need_weights=need_weights)
-        experiment = compile_experiment(source.loaded, checkpoint, data_root)
+        experiment = compile_experiment(source.loaded, checkpoint, data_root, path)
     except Refusal as refusal:
         raise source.loaded.placed(refusal) from refusal
     return Compiled(source, checkpoint, experiment)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from causalab_mini.spec import planned
 from causalab_mini.spec.document import RESERVED
-from causalab_mini.vocabulary import featurizers
 from causalab_mini.vocabulary.components import COMPONENTS, Component
+from causalab_mini.vocabulary.featurizers import FEATURIZERS, Featurizer
 from causalab_mini.vocabulary.mechanisms import MECHANISMS, Argument, Mechanism
 from causalab_mini.vocabulary.metric import Metric
 from causalab_mini.vocabulary.metrics import METRICS
@@ -44,7 +44,9 @@ def sections() -> tuple[Section, ...]:
         Section("components", "components", tuple(map(_component, COMPONENTS)), shapes),
         Section("positions", "positions", POSITIONS, "an integer is short for {index}"),
         Section("mechanisms", "mechanisms", tuple(_mechanism(kind.node) for kind in MECHANISMS), "f value, o operand"),
-        Section("featurizers", "featurizers", (Word("identity", "the value itself"),)),
+        Section(
+            "featurizers", "featurizers", tuple(_featurizer(kind.node) for kind in FEATURIZERS), "x value, f features"
+        ),
         Section("metrics", "metrics", tuple(_metric(kind.node) for kind in METRICS)),
         Section(
             "reasons", "reasons a row has no value", tuple(Word(reason.value, _REASONS[reason]) for reason in Reason)
@@ -124,6 +126,21 @@ def _mechanism(node: type[Mechanism]) -> Word:
     return Word(node.keyword, f"{_first_line(node)}: {node.formula}", ("; ".join(limits),), facts)
 
 
+def _featurizer(node: type[Featurizer]) -> Word:
+    tensors = [f"{slot.name} [{', '.join(slot.axes)}]{' (optional)' if slot.optional else ''}" for slot in node.slots]
+    fields = [name for name in node.model_fields if node.sized or name != "k"]
+    limits = [f"from {node.source.value}"] if tensors else []
+    limits += [f"tensors: {', '.join(tensors)}"] if tensors else []
+    limits += [f"fields: {', '.join(fields)}"] if fields else []
+    facts: dict[str, object] = {
+        "formula": node.formula,
+        "from": node.source.value,
+        "tensors": [{"name": slot.name, "axes": list(slot.axes), "optional": slot.optional} for slot in node.slots],
+        "fields": fields,
+    }
+    return Word(node.keyword, f"{_first_line(node)}: {node.formula}", ("; ".join(limits),) if limits else (), facts)
+
+
 def _metric(node: type[Metric]) -> Word:
     fields = _fields(node, ("kind", "of"))
     limits = [f"of: {node.needs.value}", f"unit: {node.unit}"]
@@ -142,11 +159,8 @@ def _missing() -> Iterator[Word]:
     """What the language has and this version refuses by name."""
     for name in planned.COMPONENTS:
         yield Word(name, "component")
-    for name in featurizers.PLANNED:
-        yield Word(name, "featurizer")
     for name in planned.STEPS:
         yield Word(name, "step kind")
-    yield Word("reduce: pca", "an output's reduction")
     yield Word("decode: {…}", "decode as an object: eos, force")
     yield Word("token: input", "generated positions that count inputs")
     yield Word("layers: [a, b], all", "a site of several layers")

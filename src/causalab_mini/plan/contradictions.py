@@ -34,9 +34,9 @@ def _value(place: Place) -> tuple[str, int | None]:
 
 
 def _apart(first: Write, second: Write) -> bool:
-    """Whether two writes are limited to different coordinates of the value itself."""
-    plain = first.featurizer == second.featurizer == "identity"
-    if not plain or first.features is None or second.features is None:
+    """Whether two writes are limited to different coordinates of one value, along orthonormal directions."""
+    straight = first.space is None or first.space.node.orthonormal
+    if not straight or first.space != second.space or first.features is None or second.features is None:
         return False
     return not set(first.features) & set(second.features)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.frames.window import Window
 from causalab_mini.spec.positions import Position
 from causalab_mini.vocabulary.components import Component
+from causalab_mini.vocabulary.featurizers import IDENTITY, Featurizer
 from causalab_mini.vocabulary.mechanisms import Mechanism
 from causalab_mini.vocabulary.metric import Metric
 from causalab_mini.vocabulary.reasons import Reason
@@ -47,6 +49,24 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Space:
+    """A featurizer at its site: its kind, the width `d` of the value and `k` of the features.
+
+    `tensors` are (slot, name in the file) pairs. Two spaces are one when they compute the same: names and paths do
+    not tell them apart, contents do.
+    """
+
+    name: str = field(compare=False)
+    node: Featurizer
+    d: int
+    k: int
+    sha256: str | None = None
+    path: Path | None = field(default=None, compare=False)
+    tensors: tuple[tuple[str, str], ...] = ()
+    stamped: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Read:
     """A value to keep.
 
@@ -60,8 +80,13 @@ class Read:
     pos: Position
     windows: tuple[Window, ...]
     view: str = "raw"
-    featurizer: str = "identity"
+    space: Space | None = None
     texts: tuple[str | None, ...] | None = None
+
+    @property
+    def featurizer(self) -> str:
+        """The name of its space."""
+        return IDENTITY if self.space is None else self.space.name
 
 
 @dataclass(frozen=True)
@@ -92,9 +117,14 @@ class Write:
     windows: tuple[Window, ...]
     mechanism: Mechanism
     operand: Operand
-    featurizer: str = "identity"
+    space: Space | None = None
     features: tuple[int, ...] | None = None
     skips: bool = False
+
+    @property
+    def featurizer(self) -> str:
+        """The name of its space."""
+        return IDENTITY if self.space is None else self.space.name
 
 
 @dataclass(frozen=True)
@@ -151,11 +181,13 @@ class Score:
 
 @dataclass(frozen=True)
 class Publish:
-    """A tensor published from a read: `reduce` is none or mean."""
+    """A tensor published from a read: `reduce` is none, mean or pca (of `k` directions, stamped with `stamp`)."""
 
     name: str
     read: str
     reduce: str
+    k: int | None = None
+    stamp: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -232,6 +264,7 @@ class Experiment:
     points: tuple[Point, ...]
     tables: tuple[tuple[str, str], ...] = field(default=())
     warnings: tuple[str, ...] = ()
+    spaces: tuple[Space, ...] = ()
 
     @property
     def root(self) -> Plan:

@@ -11,9 +11,10 @@ from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.plan import nodes
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows
+from causalab_mini.plan.spaces import Spaces, read_width, stamp
 from causalab_mini.plan.taps import Bound, Published, Taps
 from causalab_mini.spec.children import Child
-from causalab_mini.spec.document import Document, Intervention, Observe
+from causalab_mini.spec.document import Document, Intervention, Observe, Output
 from causalab_mini.spec.forwards import forwards
 from causalab_mini.vocabulary.metric import AnswerMetric, Metric
 from causalab_mini.vocabulary.reasons import Reason
@@ -24,11 +25,14 @@ BASE = "base"
 class Compiler:
     """Compiles the steps of one point, in order: later steps may use what earlier ones publish."""
 
-    def __init__(self, document: Document, checkpoint: Checkpoint, rows: Rows, problems: Problems) -> None:
+    def __init__(
+        self, document: Document, checkpoint: Checkpoint, rows: Rows, problems: Problems, spaces: Spaces
+    ) -> None:
         self._document = document
         self._checkpoint = checkpoint
         self._rows = rows
         self._problems = problems
+        self._spaces = spaces
         self._published: dict[str, Published] = {}
 
     def observe(self, name: str, step: Observe, child: Child) -> nodes.Observe | None:
@@ -46,14 +50,22 @@ class Compiler:
             for model, role in forwards(child.intervention):
                 decoding = self._decoding(child.intervention, bound, role)
                 taps = Taps(
-                    self._document, child.intervention, self._checkpoint, self._rows, problems, bound, decoding, broken
+                    self._document,
+                    child.intervention,
+                    self._checkpoint,
+                    self._rows,
+                    problems,
+                    bound,
+                    decoding,
+                    self._spaces,
+                    broken,
                 )
                 compiled.append(taps.forward(model, role, tuple(compiled), self._published))
             scores = self._scores(child.intervention, compiled, bound)
         path = (name, child.name) if step.nested else (name,)
+        outputs = tuple(self._publish(name, key, output, child, compiled) for key, output in child.outputs.items())
         if len(problems.found) > before:
             return None
-        outputs = tuple(nodes.Publish(key, output.read, output.reduce) for key, output in child.outputs.items())
         saves = tuple(nodes.Save(save.value, save.file_path) for save in child.saves)
         observe = nodes.Observe(
             name=path[-1],
@@ -72,6 +84,27 @@ class Compiler:
             late = decoding.stops and read.pos.generated
             self._published[publish.name] = Published(path, publish, read, late, len(bound.example_ids))
         return observe
+
+    def _publish(
+        self, step: str, name: str, output: Output, child: Child, compiled: list[nodes.Forward]
+    ) -> nodes.Publish:
+        """An output. The directions of a pca are refused where there cannot be as many."""
+        if output.reduce != "pca" or output.k is None:
+            return nodes.Publish(name, output.read, output.reduce)
+        read = next(read for forward in compiled for read in forward.reads if read.name == output.read)
+        width = read_width(self._checkpoint, read)
+        tokens = sum(len(window) for window in read.windows if not isinstance(window, Reason))
+        # Centring takes one direction from what `tokens` vectors span.
+        most = min(width, max(tokens - 1, 0))
+        if output.k > most:
+            with self._problems.under("steps", step, "outputs", name):
+                message = (
+                    f"{tokens} vectors, {width} wide, have at most {most} principal directions, and k is {output.k}"
+                )
+                self._problems.add(message, "name fewer, or read more rows and tokens", at="k")
+        site = self._document.sites[child.intervention.reads[output.read].site]
+        stamped = stamp(site, output.reduce, width)
+        return nodes.Publish(name, output.read, output.reduce, output.k, tuple(stamped.items()))
 
     def _roles(self, name: str, step: Observe, intervention: Intervention) -> dict[str, str] | None:
         """The dataset ref of every role the intervention uses, in the order roles are declared."""

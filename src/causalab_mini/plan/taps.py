@@ -12,6 +12,7 @@ from causalab_mini.plan import nodes
 from causalab_mini.plan.contradictions import contradictions
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows, listed
+from causalab_mini.plan.spaces import Spaces, place_width
 from causalab_mini.spec import mechanisms
 from causalab_mini.spec.document import Document, Intervention, Read, Ref, Site, Write
 from causalab_mini.spec.positions import Position
@@ -49,6 +50,7 @@ class Taps:
     problems: Problems
     bound: Bound
     decoding: nodes.Decoding
+    spaces: Spaces
     broken: set[str] = field(default_factory=set[str])
     """Reads that are no operand because of a problem that has been told."""
 
@@ -112,6 +114,9 @@ class Taps:
                 )
         return nodes.Place(component, layer)
 
+    def _space(self, tap: Read | Write, place: nodes.Place) -> nodes.Space | None:
+        return self.spaces.get(tap.featurizer, self.document.sites[tap.site], place_width(self.checkpoint, place))
+
     def _windows(self, pos: Position, batch: nodes.Batch) -> tuple[Window, ...]:
         """Where `pos` lands in every row: columns of the prompt, or steps (every step for a deferred cut)."""
         if not pos.generated:
@@ -133,7 +138,8 @@ class Taps:
             texts = None
             if read.pos.deferred and read.pos.scope is not None and read.pos.scope.variable is not None:
                 texts = self.rows.texts(batch.ref, batch.field, read.pos.scope.variable)
-            return nodes.Read(name, place, read.pos, windows, read.view, read.featurizer, texts)
+            space = self._space(read, place)
+            return nodes.Read(name, place, read.pos, windows, read.view, space, texts)
         self.broken.add(name)
         return nodes.Read(name, place, read.pos, (Reason.OUT_OF_RANGE,) * len(batch.rows))
 
@@ -149,10 +155,12 @@ class Taps:
         mechanism = mechanisms.of(write)
         operand = self._operand(write, reads, published)
         windows: tuple[Window, ...] = ()
-        width = self.checkpoint.width(place.component)
+        space = self._space(write, place)
+        width = place_width(self.checkpoint, place) if space is None else space.k
         past = [feature for feature in write.features or () if feature >= width]
         if past:
-            self.problems.add(f"feature {past[0]} is past the width {width} of {place.spelled()}", at="features")
+            what = place.spelled() if space is None else f"'{space.name}'"
+            self.problems.add(f"feature {past[0]} is past the width {width} of {what}", at="features")
         with self.problems.within("pos"):
             windows = self._windows(write.pos, batch)
         if windows and not (isinstance(operand, nodes.ReadOperand) and operand.read in self.broken):
@@ -177,7 +185,7 @@ class Taps:
             windows,
             mechanism,
             operand,
-            write.featurizer,
+            space,
             write.features,
             write.missing == "skip",
         )

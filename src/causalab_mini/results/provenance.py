@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import causalab_mini
-from causalab_mini.plan.nodes import Experiment, Forward
+from causalab_mini.plan.nodes import Experiment, Forward, Space
 from causalab_mini.results.completion import Completion
 from causalab_mini.results.strict import fingerprint
 
@@ -95,6 +95,7 @@ def conditions(experiment: Experiment, model: ModelRecord, machinery: Machinery,
     return fingerprint(
         {
             "data": dict(experiment.tables),
+            "featurizers": sorted({space.sha256 for space in experiment.spaces if space.sha256 is not None}),
             "model": [model.resolved, dict(model.files)],
             "code": code_digest(),
             "versions": versions(),
@@ -126,6 +127,7 @@ def run_record(
             "files": dict(sorted(model.files.items())),
         },
         "data": dict(experiment.tables),
+        "featurizers": [_featurizer(space) for space in experiment.spaces],
         "code": code_digest(),
         "versions": versions(),
         **asdict(machinery),
@@ -147,6 +149,18 @@ def run_record(
         "points": {"run": len(completions) - kept, "kept": kept},
         "seconds": round(sum(record.seconds for record in completions), 3),
         "peak_bytes": max(peaks, default=None),
+    }
+
+
+def _featurizer(space: Space) -> dict[str, object]:
+    """A featurizer: what it is drawn or loaded from. `stamped` is null where there is no file."""
+    return {
+        "name": space.name,
+        "kind": space.node.keyword,
+        "k": space.k,
+        "seed": getattr(space.node, "seed", None),
+        "sha256": space.sha256,
+        "stamped": None if space.sha256 is None else space.stamped,
     }
 
 

@@ -38,15 +38,22 @@ def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading
     }
     ragged = publish.reduce == "none" and fixed_width(read, reading.forward(publish.read).decoding) is None
     rows = [] if publish.reduce == "mean" else ["token"] if ragged else ["row"]
+    if publish.reduce == "pca":
+        return Bundle(publish.name, tensors, {**_told(publish, reading, missing), **dict(publish.stamp)})
     several = tensors[publish.name].ndim > len(rows) + 1
     dims = [*rows, *(["step" if read.pos.generated else "position"] if several else []), "feature"]
-    metadata = {
-        "dims": json.dumps(dims),
+    return Bundle(publish.name, tensors, {"dims": json.dumps(dims), **_told(publish, reading, missing)})
+
+
+def _told(publish: Publish, reading: Reading, missing: dict[str, str]) -> dict[str, str]:
+    """What an output was made of."""
+    read = reading.read(publish.read)
+    return {
         "example_ids": json.dumps(list(reading.example_ids)),
         "missing": json.dumps(missing),
         "site": read.place.spelled(),
         "position": read.pos.compact(),
         "reduce": publish.reduce,
         "view": read.view,
+        "featurizer": read.featurizer,
     }
-    return Bundle(publish.name, tensors, metadata)

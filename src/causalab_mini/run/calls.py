@@ -19,6 +19,7 @@ from causalab_mini.engine.modules import Network
 from causalab_mini.errors import OutOfMemory
 from causalab_mini.plan.nodes import Place
 from causalab_mini.run.decode import Choices
+from causalab_mini.run.featurizers import Featurizers
 from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
 from causalab_mini.run.values import Values
 from causalab_mini.run.visits import EditCells, KeepCells, edited, gather_stops, split, visit
@@ -79,6 +80,7 @@ class CallRunner:
         greedy: Greedy,
         arguments: Arguments,
         values: Values,
+        featurizers: Featurizers | None = None,
     ) -> None:
         self._schedule = schedule
         self._network = network
@@ -86,6 +88,7 @@ class CallRunner:
         self._greedy = greedy
         self._arguments = arguments
         self._values = values
+        self._featurizers = featurizers or Featurizers(engine.device)
         self._last_use: dict[int, int] = {}
         self._forked: set[int] = set()
         for index, call in enumerate(schedule.calls):
@@ -195,7 +198,9 @@ class CallRunner:
                     argument = self._arguments(edit, now.step)
                     if isinstance(argument, Tensor) and argument.shape[0] not in (1, len(columns)):
                         argument = argument[list(entries)]
-                    yield EditCells(slot, number, columns, edit, argument, tuple(edit.at[entry] for entry in entries))
+                    at = tuple(edit.at[entry] for entry in entries)
+                    featurizer = self._featurizers.some(edit.space)
+                    yield EditCells(slot, number, columns, edit, argument, at, featurizer)
 
     def _joins(self, now: _Now, edits: list[EditCells]) -> tuple[tuple[Join, ...], list[EditCells]]:
         """The lanes that enter at a block's input, with their values there as written, and the edits still to do."""

@@ -17,9 +17,11 @@ from causalab_mini.engine.contract import Engine
 from causalab_mini.engine.memory import free_bytes
 from causalab_mini.engine.modules import Network
 from causalab_mini.plan.nodes import Experiment, Observe, Point
+from causalab_mini.plan.spaces import place_width
 from causalab_mini.results.records import Bundle, NearTie, Observed, WriteReport
 from causalab_mini.run.bundles import generated_bundle, output_bundle
 from causalab_mini.run.calls import CallRunner, Greedy
+from causalab_mini.run.featurizers import Featurizers
 from causalab_mini.run.holders import Holders
 from causalab_mini.run.noise import noise
 from causalab_mini.run.score import Reading, Scorer
@@ -95,14 +97,17 @@ class _Walk:
         self._schedule = schedule
         self._values = Values(schedule)
         self.holders = Holders(schedule)
-        self._scorer = Scorer(run.network, run.checkpoint)
+        self._featurizers = Featurizers(run.engine.device)
+        self._scorer = Scorer(run.network, run.checkpoint, self._featurizers)
         self._points = {point.label: point for point in points}
         self._observes: dict[ObserveKey, Observe] = {
             (point.label, observe.path): observe for point in points for observe in point.plan.observes()
         }
         self._published: dict[tuple[ObserveKey, str], dict[str, Tensor]] = {}
         greedy = Greedy(tuple(sorted(run.checkpoint.eos_ids)), run.checkpoint.pad_id)
-        self.calls = CallRunner(schedule, run.network, run.engine, greedy, self._argument, self._values)
+        self.calls = CallRunner(
+            schedule, run.network, run.engine, greedy, self._argument, self._values, self._featurizers
+        )
 
     def finish(self, label: str) -> PointResult:
         """Score and publish everything of a point."""
@@ -191,6 +196,7 @@ class _Walk:
             case LaneValue(lane, keep, pick):
                 value = self._values.value(lane, keep)
                 value = value if pick is None else value[list(pick)]
+                value = value if edit.space is None else self._featurizers.of(edit.space).encode(value)
             case PublishedValue(key, name, row):
                 value = self._row_of(key, name, row)
             case Noise(example_id):
@@ -218,5 +224,4 @@ class _Walk:
 
     def _width(self, edit: Edit) -> int:
         """How wide the value is that the edit is of, whichever of its features it is limited to."""
-        columns = edit.place.columns
-        return self._run.checkpoint.width(edit.place.component) if columns is None else len(columns)
+        return place_width(self._run.checkpoint, edit.place) if edit.space is None else edit.space.k

@@ -18,7 +18,10 @@ from causalab_mini.engine.modules import Network
 from causalab_mini.frames.continuation import cut, text_of
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.nodes import Decoding, Forward, Observe, Publish, Read, Score
+from causalab_mini.plan.spaces import read_width
 from causalab_mini.results.records import MetricTable, TableRow
+from causalab_mini.run.directions import directions
+from causalab_mini.run.featurizers import Featurizers
 from causalab_mini.run.values import Continuation, Values
 from causalab_mini.schedule.lower import keep_of
 from causalab_mini.vocabulary.metric import Needs, Scored
@@ -118,8 +121,9 @@ class Reading:
 class Scorer:
     """Scores reads in fp32, projecting residual values through the final norm and the head where a read asks for it."""
 
-    def __init__(self, network: Network, checkpoint: Checkpoint) -> None:
+    def __init__(self, network: Network, checkpoint: Checkpoint, featurizers: Featurizers) -> None:
         self._network = network
+        self._featurizers = featurizers
         self._checkpoint = checkpoint
 
     def table(self, score: Score, reading: Reading) -> MetricTable:
@@ -189,7 +193,9 @@ class Scorer:
         return self.viewed(read, value)
 
     def viewed(self, read: Read, value: Tensor) -> Tensor:
-        """A value [n, w] as its read looks at it: fp32; `probs` come as log-probabilities."""
+        """A value [n, w] as its read looks at it, fp32: its features, or a view; `probs` come as log-probabilities."""
+        if read.space is not None:
+            return self._featurizers.of(read.space).encode(value)
         if read.view == "raw":
             return value.float()
         logits = self._network.unembed(value.to(self._network.device)).float().cpu()
@@ -200,12 +206,16 @@ class Scorer:
 
         `none`: [rows, w] for one position, [rows, width, w] for a fixed window, flat [tokens, w] with
         `<name>.lengths` [rows] where rows may differ; a row without a value is NaN (length 0). `mean`: over the
-        rows that have a value, and over tokens where ragged: [w] or [width, w]; NaN when no row has one.
+        rows that have a value, and over tokens where ragged: [w] or [width, w]; NaN when no row has one. `pca`: of all
+        tokens of the rows that have a value, `<name>.basis` [w, k], `<name>.mean` [w].
         """
         read = reading.read(publish.read)
         located = reading.located(publish.read)
         shown = [self._shown(read, v.value) for v in located if isinstance(v.value, Tensor)]
-        features = self._features(read)
+        features = read_width(self._checkpoint, read)
+        if publish.reduce == "pca":
+            found = directions(torch.cat(shown) if shown else torch.empty(0, features), publish.k or 1)
+            return {f"{publish.name}.basis": found.basis, f"{publish.name}.mean": found.mean}
         if publish.reduce == "mean":
             if not shown:
                 return {publish.name: torch.full((features,), torch.nan)}
@@ -220,13 +230,6 @@ class Scorer:
         empty = torch.full((width, features), torch.nan)
         rows = torch.stack([next(rest) if isinstance(v.value, Tensor) else empty for v in located])
         return {publish.name: rows[:, 0] if width == 1 else rows}
-
-    def _features(self, read: Read) -> int:
-        """How many entries a read's value has, as its view shows it."""
-        if read.view != "raw":
-            return self._checkpoint.vocab
-        columns = read.place.columns
-        return self._checkpoint.width(read.place.component) if columns is None else len(columns)
 
     def _shown(self, read: Read, value: Tensor) -> Tensor:
         seen = self.viewed(read, value)

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from causalab_mini.engine.contract import Visit
 from causalab_mini.engine.modules import Spot
-from causalab_mini.plan.nodes import Place
+from causalab_mini.plan.nodes import Place, Space
+from causalab_mini.run.featurizers import Featurizer
 from causalab_mini.schedule.ir import Edit, Keep
 from causalab_mini.vocabulary.components import network_order
 from causalab_mini.vocabulary.mechanisms import Argument, Mechanism
@@ -24,7 +25,7 @@ from causalab_mini.vocabulary.mechanisms import Argument, Mechanism
 @dataclass(frozen=True)
 class EditCells:
     """An edit of one lane in this call: its cells' columns, its argument [n or 1, w], a number or None, and the prompt
-    columns or the step that the cells are.
+    columns or the step that the cells are. With a featurizer the argument is of its features.
     """
 
     slot: int
@@ -33,6 +34,7 @@ class EditCells:
     edit: Edit
     argument: Tensor | float | None
     at: tuple[int, ...]
+    featurizer: Featurizer | None = None
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,17 @@ class KeepCells:
     keep: Keep
 
 
-@dataclass
-class _Group:
-    """Edits of one rank (first, second, … of their lane at this place) that compute alike, done at once."""
+@dataclass(frozen=True)
+class _Alike:
+    """What edits that are done at once have in common: their rank (first, second, … of their lane at this place), how
+    they compute, on which coordinates of the last axis, in which space and on which of its features.
+    """
 
+    rank: int
     mechanism: Mechanism
     columns: tuple[int, ...] | None
-    cells: list[EditCells] = field(default_factory=list[EditCells])
+    space: Space | None = None
+    features: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -59,9 +65,7 @@ class Stop:
     """All that happens at one place in one call."""
 
     place: Place
-    groups: dict[tuple[int, Mechanism, tuple[int, ...] | None], _Group] = field(
-        default_factory=dict[tuple[int, Mechanism, tuple[int, ...] | None], _Group]
-    )
+    groups: dict[_Alike, list[EditCells]] = field(default_factory=dict[_Alike, list[EditCells]])
     ranks: dict[int, int] = field(default_factory=dict[int, int])
     keeps: list[KeepCells] = field(default_factory=list[KeepCells])
 
@@ -69,9 +73,12 @@ class Stop:
         """One more edit, after those of its lane that are here already."""
         rank = self.ranks.get(cells.slot, 0)
         self.ranks[cells.slot] = rank + 1
-        columns = selected(cells.edit.place.columns, cells.edit.features)
-        key = (rank, cells.edit.mechanism, columns)
-        self.groups.setdefault(key, _Group(cells.edit.mechanism, columns)).cells.append(cells)
+        edit = cells.edit
+        if edit.space is None:
+            alike = _Alike(rank, edit.mechanism, selected(edit.place.columns, edit.features))
+        else:
+            alike = _Alike(rank, edit.mechanism, edit.place.columns, edit.space, edit.features)
+        self.groups.setdefault(alike, []).append(cells)
 
 
 class Report(Protocol):
@@ -131,24 +138,40 @@ def split(stop: Stop, kept: Tensor) -> Iterable[tuple[KeepCells, Tensor]]:
 def edited(stop: Stop, t: Tensor, column_of: Callable[[int], int], report: Report) -> Tensor:
     """A new tensor: `t` [L, T, w] after all edits of the stop, in their order."""
     before, after = t, t.clone()
-    for _, group in sorted(stop.groups.items(), key=lambda item: item[0][0]):
-        lanes, columns = _cells(((cells.slot, cells.columns) for cells in group.cells), column_of)
+    for alike, group in sorted(stop.groups.items(), key=lambda item: item[0].rank):
+        lanes, columns = _cells(((cells.slot, cells.columns) for cells in group), column_of)
         index = (lanes.to(t.device), columns.to(t.device))
         old = after[index]
-        feature = None if group.columns is None else list(group.columns)
-        f = old if feature is None else old[:, feature]
-        if group.mechanism.argument is Argument.BEFORE:
-            argument = before[index] if feature is None else before[index][:, feature]
-        else:
-            argument = _arguments(group.cells, f)
-        new = group.mechanism.apply(f, argument)
-        report(group.cells, (new.float() - f.float()).abs().amax(-1).cpu())
+        feature = None if alike.columns is None else list(alike.columns)
+        x = old if feature is None else old[:, feature]
+        was = before[index] if feature is None else before[index][:, feature]
+        featurizer = group[0].featurizer
+        new = _changed(alike, group, x, was) if featurizer is None else _moved(featurizer, alike, group, x, was)
+        report(group, (new.float() - x.float()).abs().amax(-1).cpu())
         if feature is None:
             after[index] = new
         else:
             old[:, feature] = new
             after[index] = old
     return after
+
+
+def _changed(alike: _Alike, group: list[EditCells], f: Tensor, was: Tensor) -> Tensor:
+    """The mechanism on values f [n, w]; `was` are the values before any write."""
+    argument = was if alike.mechanism.argument is Argument.BEFORE else _arguments(group, f)
+    return alike.mechanism.apply(f, argument)
+
+
+def _moved(featurizer: Featurizer, alike: _Alike, group: list[EditCells], x: Tensor, was: Tensor) -> Tensor:
+    """The mechanism on the features of values x [n, d], what they do not express left as it is."""
+    f = featurizer.encode(x)
+    before = featurizer.encode(was) if alike.mechanism.argument is Argument.BEFORE else f
+    if alike.features is None:
+        return featurizer.inverse(x, f, _changed(alike, group, f, before))
+    among = list(alike.features)
+    new = f.clone()
+    new[:, among] = _changed(alike, group, f[:, among], before[:, among])
+    return featurizer.inverse(x, f, new)
 
 
 def _arguments(cells: list[EditCells], f: Tensor) -> Tensor | None:

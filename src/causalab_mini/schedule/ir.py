@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from causalab_mini.plan.nodes import Place
+from causalab_mini.plan.nodes import Place, Space
 from causalab_mini.vocabulary.mechanisms import Mechanism
 
 Frame = Literal["prompt", "generated"]
@@ -62,7 +62,11 @@ Argument = float | LaneValue | PublishedValue | Noise | None
 
 @dataclass(frozen=True)
 class Edit:
-    """One write as it acts on one lane: at columns of the prefill, or at steps in the one column each sees."""
+    """One write as it acts on one lane: at columns of the prefill, or at steps in the one column each sees.
+
+    With a `space`, the mechanism, its argument and `features` are of the features there. A `LaneValue` is the value
+    itself all the same, to be taken into the space by whoever runs the edit.
+    """
 
     place: Place
     frame: Frame
@@ -70,6 +74,7 @@ class Edit:
     mechanism: Mechanism
     argument: Argument
     features: tuple[int, ...] | None = None
+    space: Space | None = None
 
 
 @dataclass(frozen=True)

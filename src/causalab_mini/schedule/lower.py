@@ -106,6 +106,7 @@ def _lanes(
                 write.mechanism,
                 _argument(key, observe, write, row, sources),
                 write.features,
+                write.space,
             )
             for write in forward.writes
             if not isinstance(window := write.windows[row], Reason)

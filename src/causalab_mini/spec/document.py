@@ -165,7 +165,8 @@ class Output(Node):
     """A tensor a step publishes to later steps and to its saves."""
 
     read: Name
-    reduce: Literal["none", "mean"] = "none"
+    reduce: Literal["none", "mean", "pca"] = "none"
+    k: int | None = None
 
 
 class Save(Node):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from causalab_mini.errors import Problem
 from causalab_mini.spec.text import Json, JsonObject
-from causalab_mini.vocabulary.featurizers import PLANNED as FEATURIZERS
 
 STEPS = ("fit", "weights")
 COMPONENTS = (
@@ -62,22 +61,6 @@ def step(raw: JsonObject) -> Sifted:
     kind = raw.get("kind")
     if isinstance(kind, str) and kind in STEPS:
         return Sifted(None, (unbuilt("kind", f"the step kind '{kind}'", "the kind there is: observe"),))
-    return Sifted(raw)
-
-
-def output(raw: JsonObject) -> Sifted:
-    """`reduce: pca`."""
-    if raw.get("reduce") != "pca":
-        return Sifted(raw)
-    rest: JsonObject = {key: value for key, value in raw.items() if key not in ("reduce", "k")}
-    return Sifted(rest, (unbuilt("reduce", "the reduction 'pca'", "the reductions there are: none, mean"),))
-
-
-def featurizer(raw: JsonObject) -> Sifted:
-    """All kinds but `identity`."""
-    kind = raw.get("kind")
-    if isinstance(kind, str) and kind in FEATURIZERS:
-        return Sifted(None, (unbuilt("kind", f"the featurizer kind '{kind}'", "the kind there is: identity"),))
     return Sifted(raw)
 
 

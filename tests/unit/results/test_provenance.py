@@ -42,9 +42,9 @@ def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
         experiment("index=0", "index=1"), MODEL, MACHINERY, SCHEDULE, {7, 2}, completions(tmp_path), kept=1
     )
     assert list(record) == [
-        *("digest", "model", "data", "code", "versions", "engine", "device", "dtype", "attn_implementation"),
-        *("batch_size", "eos_ids", "generation", "schedule", "near_ties", "writes", "warnings", "points", "seconds"),
-        "peak_bytes",
+        *("digest", "model", "data", "featurizers", "code", "versions", "engine", "device", "dtype"),
+        *("attn_implementation", "batch_size", "eos_ids", "generation", "schedule", "near_ties", "writes", "warnings"),
+        *("points", "seconds", "peak_bytes"),
     ]
     assert list(record["model"]) == ["key", "revision", "source", "resolved", "files"]  # type: ignore[call-overload]
     assert record["data"] == {"weekdays/train": "table-digest"}

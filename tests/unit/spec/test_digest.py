@@ -83,7 +83,7 @@ def test_the_digest_by_its_definition():
                 "kind": "observe",
                 "rows": {"base": "weekdays/train", "counterfactual": "weekdays/train"},
                 "interventions": "swap",
-                "outputs": {"m": {"read": "v_cf", "reduce": "none"}},
+                "outputs": {"m": {"read": "v_cf", "reduce": "none", "k": None}},
                 "saves": [
                     {"value": "p", "file_path": "p.json"},
                     {"value": "patched.generated", "file_path": "generated.safetensors"},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from causalab_mini.errors import Problem
-from causalab_mini.spec.check import decode, metrics, models, reads, sites, steps, writes
+from causalab_mini.spec.check import decode, featurizers, metrics, models, reads, sites, steps, writes
 from causalab_mini.spec.check.names import Here, Scope, empty, reserved
 from causalab_mini.spec.document import Document, Intervention
 
@@ -29,6 +29,7 @@ def _all(here: Here) -> Iterator[Problem]:
     for section in ("roles", "steps"):
         yield from empty(here, section, getattr(document, section))
     yield from sites.check(document)
+    yield from featurizers.check(here)
     for name, intervention in document.interventions.items():
         yield from _intervention(Scope(here, intervention, f"interventions.{name}"))
     for found in steps.inline(document):

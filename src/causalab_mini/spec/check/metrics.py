@@ -9,6 +9,7 @@ from causalab_mini.spec.check import positions
 from causalab_mini.spec.check.names import Scope
 from causalab_mini.spec.document import Read
 from causalab_mini.vocabulary.components import Width
+from causalab_mini.vocabulary.featurizers import IDENTITY
 from causalab_mini.vocabulary.metric import Metric, Needs
 from causalab_mini.vocabulary.metrics import LogitDiff
 
@@ -55,6 +56,10 @@ def _needed(scope: Scope, metric: Metric, name: str, read: Read, path: str) -> I
         if component.width is Width.TOKEN:
             yield Problem(path, f"{what} needs a vector, and '{name}' reads token ids", "read the residual stream")
         return
+    if scope.space(read.featurizer) != IDENTITY:
+        message = f"{what} needs {metric.needs.value}, and '{name}' reads the features of '{read.featurizer}'"
+        yield Problem(path, message, "read lm_head, or score the features with cosine")
+        return
     projected = read.view != "raw" and component.residual
     if component.width is not Width.VOCABULARY and not projected:
         if read.view == "raw":
@@ -84,4 +89,4 @@ def _layout(scope: Scope, read: Read) -> str | None:
     if read.view != "raw":
         return f"{read.view} over the vocabulary"
     wide = "as wide as the vocabulary" if component.width is Width.VOCABULARY else "as wide as the residual stream"
-    return wide if space == "identity" else f"features of '{space}'"
+    return wide if space == IDENTITY else f"features of '{space}'"

@@ -10,7 +10,7 @@ from causalab_mini.spec.check import positions
 from causalab_mini.spec.check.names import Scope
 from causalab_mini.spec.document import Write
 from causalab_mini.spec.forwards import sources
-from causalab_mini.vocabulary.featurizers import IDENTITY
+from causalab_mini.vocabulary.featurizers import FEATURIZERS, IDENTITY
 from causalab_mini.vocabulary.mechanisms import MECHANISMS, Argument
 
 
@@ -83,11 +83,15 @@ def _absolute(write: Write) -> bool:
 
 
 def _apart(scope: Scope, one: Write, other: Write) -> bool:
-    """Whether two writes are limited to different coordinates of the value itself."""
+    """Whether two writes are limited to different coordinates of one value, along orthonormal directions."""
     if one.features is None or other.features is None:
         return False
-    plain = scope.space(one.featurizer) == scope.space(other.featurizer) == IDENTITY
-    return plain and not set(one.features) & set(other.features)
+    space = scope.space(one.featurizer)
+    declared = scope.here.document.featurizers.get(one.featurizer)
+    kind = IDENTITY if declared is None else declared.kind
+    straight = kind in FEATURIZERS and FEATURIZERS.get(kind).node.orthonormal
+    same = straight and space == scope.space(other.featurizer)
+    return same and not set(one.features) & set(other.features)
 
 
 def _circles(scope: Scope) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from causalab_mini.spec.check import positions
 from causalab_mini.spec.check.names import Scope
 from causalab_mini.spec.document import Read
 from causalab_mini.vocabulary.components import Width
+from causalab_mini.vocabulary.featurizers import IDENTITY
 
 
 def check(scope: Scope) -> Iterator[Problem]:
@@ -25,7 +26,15 @@ def check(scope: Scope) -> Iterator[Problem]:
 
 def _view(scope: Scope, read: Read, path: str) -> Iterator[Problem]:
     component = scope.here.component(read.site)
-    if read.view == "raw" or component is None or component.residual:
+    if read.view == "raw" or component is None:
+        return
+    if scope.space(read.featurizer) != IDENTITY:
+        message = (
+            f"'{read.view}' projects the residual stream, and the features of '{read.featurizer}' are no part of it"
+        )
+        yield Problem(path, message, "leave 'view' or 'featurizer' out")
+        return
+    if component.residual:
         return
     if component.width is Width.VOCABULARY:
         hint = "leave 'view' out: metrics take the logits themselves"

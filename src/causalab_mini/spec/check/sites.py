@@ -1,21 +1,18 @@
-"""Sites and featurizers: known words, layers where they belong, well-formed heads and units."""
+"""Sites: known words, layers where they belong, well-formed heads and units."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from causalab_mini.errors import Problem, suggest
-from causalab_mini.spec.document import Document, Featurizer, Site
+from causalab_mini.spec.document import Document, Site
 from causalab_mini.vocabulary.components import COMPONENTS, Component
-from causalab_mini.vocabulary.featurizers import IDENTITY
 
 
 def check(document: Document) -> Iterator[Problem]:
-    """Every site and featurizer by itself."""
+    """Every site by itself."""
     for name, site in document.sites.items():
         yield from _site(site, f"sites.{name}")
-    for name, featurizer in document.featurizers.items():
-        yield from _featurizer(featurizer, f"featurizers.{name}")
 
 
 def _site(site: Site, path: str) -> Iterator[Problem]:
@@ -48,16 +45,6 @@ def _layers(site: Site, component: Component, path: str) -> Iterator[Problem]:
             yield Problem(path, "the list of layers is empty", 'give "layers": 0')
         for layer in sorted({layer for layer in site.layers if layer < 0}):
             yield Problem(path, f"layers count from 0, and {layer} was found", "count from the first layer")
-
-
-def _featurizer(featurizer: Featurizer, path: str) -> Iterator[Problem]:
-    if featurizer.kind != IDENTITY:
-        message = f"there is no featurizer kind '{featurizer.kind}'"
-        yield Problem(f"{path}.kind", message, suggest(featurizer.kind, (IDENTITY,), "kinds"))
-        return
-    for key in ("k", "seed", "file_path"):
-        if getattr(featurizer, key) is not None:
-            yield Problem(f"{path}.{key}", f"the featurizer kind '{IDENTITY}' has no '{key}'", "leave it out")
 
 
 def counted(numbers: tuple[int, ...] | None, noun: str, path: str) -> Iterator[Problem]:

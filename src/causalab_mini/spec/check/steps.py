@@ -9,7 +9,7 @@ from causalab_mini.errors import Problem, join, suggest
 from causalab_mini.spec.check import positions, saves, writes
 from causalab_mini.spec.check.names import Here, Scope, reserved
 from causalab_mini.spec.children import Child, children
-from causalab_mini.spec.document import Document, Intervention, Observe, Ref
+from causalab_mini.spec.document import Document, Intervention, Observe, Output, Ref
 from causalab_mini.spec.forwards import forwards
 
 
@@ -122,10 +122,20 @@ def _outputs(here: Here, step: Observe, own: tuple[Child, ...], path: str) -> It
         if own and output.read not in reads and not open_ended:
             message = f"no intervention of this step has a read '{output.read}'"
             yield Problem(f"{path}.{name}", message, suggest(output.read, reads, "reads"))
+        yield from _reduced(output, f"{path}.{name}")
         for child in own:
             if name in child.intervention.metrics:
                 message = f"the output '{name}' has the name of a metric of '{child.name}'"
                 yield Problem(f"{path}.{name}", message, "give it another name")
+
+
+def _reduced(output: Output, path: str) -> Iterator[Problem]:
+    if output.reduce == "pca" and output.k is None:
+        yield Problem(f"{path}.k", "how many directions a pca has is not said", 'give "k": 1')
+    elif output.reduce == "pca" and output.k is not None and output.k < 1:
+        yield Problem(f"{path}.k", f"a pca has at least 1 direction, and k is {output.k}", "name at least 1")
+    elif output.reduce != "pca" and output.k is not None:
+        yield Problem(f"{path}.k", f"the reduction '{output.reduce}' has no 'k'", "leave it out")
 
 
 def _references(
@@ -139,6 +149,11 @@ def _references(
         found = [published for published in earlier if published.output == ref]
         if len(found) == 1:
             output = found[0].child.outputs[ref]
+            if output.reduce == "pca":
+                message = f"'{ref}' is a basis, which is no operand"
+                hint = "save it, and name the file in a featurizer of kind pca"
+                yield Problem(f"{path}.operand", message, hint)
+                continue
             theirs = Scope(here, found[0].child.intervention, found[0].child.path)
             read = theirs.intervention.reads[output.read]
             width = positions.width(read.pos, theirs.decode)
