@@ -183,7 +183,7 @@ class Scorer:
     def _portions(self, read: Read, rows: list[int], located: list[Located]) -> list[list[int]]:
         """`rows`, cut into as many as are scored at once."""
         tokens = max((len(located[row].window) for row in rows), default=1)
-        size = max(1, SCORED // (tokens * self._features(read)))
+        size = max(1, SCORED // (tokens * read_width(self._checkpoint, read)))
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def _rows(self, read: Read, rows: list[int], located: list[Located]) -> Tensor:
