@@ -230,10 +230,10 @@ def _sound_call(schedule: Schedule, this: Call) -> None:
     assert len({member.entry is None for member in members}) == 1
 
 
-def applied(schedule: Schedule, name: str, lanes: int | None = None) -> Schedule:
+def applied(schedule: Schedule, name: str, lanes: int | None = None, window: int | None = None) -> Schedule:
     """The schedule after the pass of that name, with a shape that bounds nothing."""
     from causalab_mini.schedule import limits, optimize
 
     found: Pass = next(step for step in optimize.PASSES if step.name == name)
-    fields = dict.fromkeys(limits.Shape.__dataclass_fields__, 1) | {"depth": DEPTH}
-    return found.apply(schedule, limits.Limits(lanes=lanes), limits.Shape(**fields))
+    shape = limits.Shape(DEPTH, vocab=1, column=1, cache=1, window=window)
+    return found.apply(schedule, limits.Limits(lanes=lanes), shape)

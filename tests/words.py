@@ -44,7 +44,7 @@ def write_tokenizer(folder: Path, words: Sequence[str], *, bos: bool) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(named | ({"bos_token": families.BOS} if bos else {})))
 
 
-def write_shape(folder: Path, words: Sequence[str], **sizes: int) -> Path:
+def write_shape(folder: Path, words: Sequence[str], **sizes: object) -> Path:
     """A Llama's folder without weights: its config, of the given sizes, and a tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     config = {"model_type": "llama", "eos_token_id": 1, "pad_token_id": 2, **sizes}

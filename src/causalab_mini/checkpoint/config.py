@@ -18,6 +18,9 @@ DEPTH = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv")
+DEFAULT_WINDOW = 4096
+"""What transformers takes for a model that slides and does not say how far."""
+
 CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
 
 
@@ -35,6 +38,7 @@ class Config:
     context: int | None
     eos_ids: frozenset[int]
     pad_id: int | None
+    window: int | None = None
     generation_config: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     @property
@@ -81,8 +85,18 @@ def read(folder: Path) -> Config:
         context=_number(sizes, CONTEXT),
         eos_ids=frozenset(token for token in eos if token < vocab),
         pad_id=next((token for token in pad if token < vocab), None),
+        window=_window(model_type, sizes),
         generation_config=generation,
     )
+
+
+def _window(model_type: str, config: Mapping[str, Json]) -> int | None:
+    """How many columns the attention of some block is limited to, None where all see the whole text."""
+    slides = config.get("use_sliding_window") is True if model_type.startswith("qwen") else model_type == "mistral"
+    if not slides:
+        return None
+    window = config.get("sliding_window", DEFAULT_WINDOW)
+    return window if isinstance(window, int) else None
 
 
 def ids_of(value: Json) -> frozenset[int]:

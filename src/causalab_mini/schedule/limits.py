@@ -52,7 +52,7 @@ class Shape:
 
     `column`: numbers a block works on for one column; `cache`: entries one column leaves in the caches of all layers.
     `price`: columns that cost as much as a further call. `resumes`: whether columns can go on from a cache; `enters`:
-    whether lanes can begin in the middle of the network.
+    whether lanes can begin in the middle of the network. `window`: the columns to which some attention is limited.
     """
 
     depth: int
@@ -62,6 +62,7 @@ class Shape:
     price: int = CALL_COLUMNS
     resumes: bool = True
     enters: bool = True
+    window: int | None = None
 
     def cells(self, *, heads: int, width: int, decode: int) -> int:
         """The numbers one lane of a call holds: `heads` columns of logits, `width` columns, `decode` steps."""

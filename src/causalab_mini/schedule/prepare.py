@@ -54,6 +54,7 @@ def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, limits:
         price=call_columns(checkpoint.hidden),
         resumes=family is not None and family.chunk_resume is Resume.CHUNK,
         enters=family is not None and family.enters,
+        window=checkpoint.config.window,
     )
     schedule, passes = optimize(lowered, mode, limits or Limits(), shape)
     return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(lowered, depth), shape)

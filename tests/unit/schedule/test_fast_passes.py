@@ -270,3 +270,24 @@ def test_a_hand_made_tree_of_prefixes() -> None:
     plain = [replace(each, start=0, parent=None) for each in lanes]
     plain[2] = replace(plain[2], keeps=(*plain[2].keeps, keep("block_output", 1, (2,))))
     equal(replace(naive(plain), wanted=frozenset(wanted)), tree)
+
+
+# sliding windows
+
+
+def test_a_window_is_not_widened_by_padding_after_the_cache() -> None:
+    lanes = (
+        lane([3, 4, 5, 6], [logits(3)]),
+        lane([3, 4, 5, 6, 7], [logits(4)], start=4, parent=0),
+        lane([3, 4, 5, 8, 9], [logits(4)], start=3, parent=0),
+        lane([9], [logits(0)]),
+    )
+    bindings = {(STEP, 0): (0, 1, 2, 3)}
+    wanted = frozenset((number, each.keeps[0]) for number, each in enumerate(lanes))
+    rounds = (Call((0,), 0, ()), Call((1, 2, 3), 0, ()))
+    before = Schedule(lanes, rounds, bindings, wanted, frozenset())
+    wide, narrow = (applied(before, "stack points", window=window) for window in (6, 5))
+    assert [each.lanes for each in wide.calls] == [(0,), (1, 2, 3)]
+    assert [each.lanes for each in narrow.calls] == [(0,), (3,), (1,), (2,)]
+    for after in (wide, narrow):
+        sound(after)

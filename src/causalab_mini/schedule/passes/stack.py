@@ -2,6 +2,9 @@
 
 Lanes of a round are told apart only by how far they decode, by whether they enter in the middle of the network, and by
 how many columns they run: few lengths share a call when padding them costs less than a further call.
+
+A lane that goes on from a cache is padded between its taken columns and its own. A sliding window is counted in a
+call's columns, padding among them: where one could end inside a call, such lanes share it with none of other lengths.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ def stack(schedule: Schedule, limits: Limits, shape: Shape) -> Schedule:
 
 
 def _calls(schedule: Schedule, round_: Call, limits: Limits, shape: Shape) -> Iterator[Call]:
-    alike: dict[tuple[int, bool], list[int]] = {}
+    narrow = shape.window is not None and _reach(schedule, round_) > shape.window
+    alike: dict[tuple[int, bool, int], list[int]] = {}
     for number in round_.lanes:
         lane = schedule.lanes[number]
-        alike.setdefault((lane.decode, lane.entry is not None), []).append(number)
+        alone = lane.columns if narrow and lane.start else 0
+        alike.setdefault((lane.decode, lane.entry is not None, alone), []).append(number)
     for _, numbers in sorted(alike.items()):
         by_width: dict[int, list[int]] = {}
         for number in numbers:
@@ -34,6 +39,12 @@ def _calls(schedule: Schedule, round_: Call, limits: Limits, shape: Shape) -> It
             members = sorted(number for width in group for number in by_width[width])
             for chunk in _chunks(schedule, members, max(group), limits, shape):
                 yield _call(schedule, chunk)
+
+
+def _reach(schedule: Schedule, round_: Call) -> int:
+    """The most columns a call of a round can come to, generated ones included."""
+    lanes = [schedule.lanes[number] for number in round_.lanes]
+    return max(lane.start for lane in lanes) + max(lane.columns for lane in lanes) + max(lane.decode for lane in lanes)
 
 
 def _grouped(counts: dict[int, int], price: int) -> list[list[int]]:
