@@ -161,8 +161,6 @@ def _missing() -> Iterator[Word]:
         yield Word(name, "component")
     for name in planned.STEPS:
         yield Word(name, "step kind")
-    yield Word("decode: {…}", "decode as an object: eos, force")
-    yield Word("token: input", "generated positions that count inputs")
     yield Word("layers: [a, b], all", "a site of several layers")
 
 
