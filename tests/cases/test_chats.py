@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests import chats
 from tests.building import generated, intervention, observing, read, rows, write_table
 from tests.desk import Desk, agree, desk
+from tests.worlds import document
 
 TALKS = (
     [{"role": "user", "content": "If today is Monday, then tomorrow is"}],
@@ -55,11 +57,11 @@ def asked(pos: dict | int, decode: int = 3) -> dict:
 def test_each_row_is_the_row_alone(template: str, chat_desk: Callable[..., Desk], tmp_path: Path) -> None:
     over = chat_desk(template=getattr(chats, template)).over(write_table(tmp_path, rows(TALKS, word=WORDS)))
     for name, pos in POSITIONS.items():
-        document = asked(pos)
-        wanted = over.tell(document)
+        told = asked(pos)
+        wanted = over.tell(told)
         for engine, batch_size, mode in (("hooks", None, "auto"), ("traced", 1, "auto"), ("hooks", 3, "naive")):
-            agree(over.run(document, engine, batch_size, mode), wanted)
-        reasons = over.one(document).reasons("h")
+            agree(over.run(told, engine, batch_size, mode), wanted)
+        reasons = over.one(told).reasons("h")
         missing, unclear = "alignment_missing", "alignment_ambiguous"
         assert (
             reasons
@@ -98,7 +100,7 @@ def test_a_patch_from_turn_to_turn(chat_desk: Callable[..., Desk], tmp_path: Pat
     )
     over = chat_desk().over(write_table(tmp_path, table))
     inside = {"index": -1, "scope": {"segment": "user[0]", "variable": "word"}}
-    document = observing(
+    patch = observing(
         intervention(
             {"v": read("out1", inside, input="other"), "x": read("head", -1, model="patched")},
             writes={"w": {"site": "out1", "pos": inside, "mechanism": "swap", "operand": "v"}},
@@ -107,9 +109,9 @@ def test_a_patch_from_turn_to_turn(chat_desk: Callable[..., Desk], tmp_path: Pat
             decode=2,
         )
     )
-    document["roles"] = {"base": {"field": "input"}, "other": {"field": "cf"}}
+    patch["roles"] = {"base": {"field": "input"}, "other": {"field": "cf"}}
     for engine in ("hooks", "traced"):
-        agree(over.run(document, engine), over.tell(document))
+        agree(over.run(patch, engine), over.tell(patch))
 
 
 def test_rows_that_cannot_be_rendered_are_named(chat_desk: Callable[..., Desk], tmp_path: Path) -> None:
@@ -130,3 +132,21 @@ def test_a_marker_that_is_not_written_is_told(chat_desk: Callable[..., Desk], tm
     over = chat_desk(template=chats.CHATML).over(write_table(tmp_path, rows(TALKS[:1])))
     (warning,) = over.compile(asked(-1)).warnings
     assert "the chat template writes no '<bos>'" in warning
+
+
+@pytest.mark.smollm2
+@pytest.mark.skipif("CAUSALAB_SMOLLM2" not in os.environ, reason="CAUSALAB_SMOLLM2 names no folder")
+def test_the_real_document_says_what_its_description_says() -> None:
+    real = desk(Path(os.environ["CAUSALAB_SMOLLM2"]))
+    asked = document("real/chat_turn")
+    asked["sites"]["residual"]["layers"]["sweep"] = [22, 23]
+    points = real.run(asked)
+    agree(points, real.tell(asked))
+    means = {
+        (label, path[-1]): sum(float(str(row.value)) for row in steps[path].tables[0].rows) / 6
+        for label, steps in points.items()
+        for path in steps
+    }
+    for (label, name), mean in means.items():
+        assert abs(mean) > 7
+        assert (mean > 0) == ((label == "layer=22") == (name == "question"))
