@@ -27,7 +27,7 @@ BOS, EOS, PAD = "<bos>", "<eos>", "<pad>"
 VOCABULARY = 320
 VARIANTS = {"mistral_sliding": "mistral", "gpt_neox_sequential": "gpt_neox"}
 """Builds of a family that compute differently: a window of 6 columns, and attention before the MLP."""
-WITH_BOS = ("llama", "mistral", "mistral_sliding")
+WITH_BOS = ("llama", "mistral", "mistral_sliding", "gemma2")
 WITH_PAD = ("llama", "qwen3", "qwen2")
 
 TEXT = (
@@ -52,7 +52,16 @@ def heads(width: int) -> int:
 def build(model_type: str, width: int, vocabulary: int = VOCABULARY) -> PreTrainedModel:
     """A seeded random model in fp32, eval mode, of a family or one of its variants."""
     import torch
-    from transformers import GPT2Config, GPTNeoXConfig, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
+    from transformers import (
+        Gemma2Config,
+        GPT2Config,
+        GPTNeoXConfig,
+        LlamaConfig,
+        MistralConfig,
+        Qwen2Config,
+        Qwen3Config,
+    )
+    from transformers.models.gemma2.modeling_gemma2 import Gemma2ForCausalLM
     from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
     from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXForCausalLM
     from transformers.models.llama.modeling_llama import LlamaForCausalLM
@@ -85,6 +94,18 @@ def build(model_type: str, width: int, vocabulary: int = VOCABULARY) -> PreTrain
         # Heads wider than the hidden size divided by their number, and a tied head.
         "qwen3": lambda: Qwen3ForCausalLM(
             Qwen3Config(**grouped, head_dim=2 * width // heads(width), tie_word_embeddings=True)
+        ),
+        # Norms after attention and MLP, capped scores and logits, every other layer sees a window of 6 columns; the
+        # scores' scale is no function of the heads' width.
+        "gemma2": lambda: Gemma2ForCausalLM(
+            Gemma2Config(
+                **grouped,
+                head_dim=2 * width // heads(width),
+                query_pre_attn_scalar=width,
+                sliding_window=6,
+                attn_logit_softcapping=5.0,
+                final_logit_softcapping=3.0,
+            )
         ),
         "gpt2": lambda: GPT2LMHeadModel(
             GPT2Config(**special, n_embd=width, n_layer=DEPTH, n_head=heads(width), n_positions=256)

@@ -138,7 +138,7 @@ WRITES = [
     ([(f"{READ}.view", "logits")], f"{WRITE}.operand", "'v_cf' is a logits view", '"view": "raw"'),
     ([(f"{READ}.site", "head")], f"{WRITE}.operand", "'v_cf' is as wide as the vocabulary", None),
     ([(f"{READ}.site", "ids")], f"{WRITE}.operand", "'v_cf' holds token ids", "'embeddings'"),
-    ([(f"{WRITE}.site", "head")], f"{WRITE}.operand", "as wide as block_output, and the write is at lm_head", None),
+    ([(f"{WRITE}.site", "head")], f"{WRITE}.operand", "the residual stream, and the write at lm_head is as wide", None),
     (
         [("featurizers.f.kind", "subspace"), (f"{READ}.featurizer", "f")],
         f"{WRITE}.operand",
@@ -161,5 +161,11 @@ WRITES = [
     ([(f"{WRITE}.features", [0, 0])], f"{WRITE}.features", "the feature 0 stands there twice", None),
     ([(f"{WRITE}.features", [-1])], f"{WRITE}.features", "features count from 0", None),
     ([(f"{WRITE}.features", [])], f"{WRITE}.features", "the list of features is empty", None),
+    (
+        [("sites.late", {"component": "attention_z", "layers": 0, "heads": [0]}), (f"{WRITE}.site", "late")],
+        f"{WRITE}.operand",
+        "as wide as the residual stream, and the write at attention_z is as wide as 1 head",
+        "values of one width",
+    ),
     ([(f"{WRITE}.reach", "forward")], f"{WRITE}.reach", "about attention keys and values", None),
 ]

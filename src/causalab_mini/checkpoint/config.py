@@ -21,12 +21,16 @@ KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv")
 DEFAULT_WINDOW = 4096
 """What transformers takes for a model that slides and does not say how far."""
 
+NEURONS = ("intermediate_size", "n_inner", "ffn_dim")
 CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
 
 
 @dataclass(frozen=True)
 class Config:
-    """Numbers of a config. Sizes are counts: `depth` blocks, `hidden` width, `vocab` rows of the head."""
+    """Numbers of a config. Sizes are counts: `depth` blocks, `hidden` width, `vocab` rows of the head.
+
+    `parallel`: whether attention and MLP of a block read the same input.
+    """
 
     model_type: str
     depth: int
@@ -35,6 +39,8 @@ class Config:
     heads: int
     kv_heads: int
     head_dim: int
+    neurons: int
+    parallel: bool
     context: int | None
     eos_ids: frozenset[int]
     pad_id: int | None
@@ -48,7 +54,7 @@ class Config:
 
     @property
     def capability(self) -> Capability | None:
-        """What a schedule may do with this family; None when its places cannot be read and written."""
+        """What holds for this family; None when its places cannot be read and written."""
         return capability_of(self.model_type)
 
 
@@ -73,6 +79,7 @@ def read(folder: Path) -> Config:
     eos = (
         ids_of(generation.get("eos_token_id")) | ids_of(config.get("eos_token_id")) | ids_of(sizes.get("eos_token_id"))
     )
+    family = capability_of(model_type)
     pad = sorted(ids_of(config.get("pad_token_id")) or ids_of(sizes.get("pad_token_id")))
     return Config(
         model_type=model_type,
@@ -81,7 +88,9 @@ def read(folder: Path) -> Config:
         vocab=vocab,
         heads=heads,
         kv_heads=_number(sizes, KV_HEADS) or heads,
-        head_dim=_number(sizes, ("head_dim",)) or hidden // heads,
+        head_dim=_number(sizes, ("head_dim",)) or (family and family.head_dim) or hidden // heads,
+        neurons=_number(sizes, NEURONS) or 4 * hidden,
+        parallel=model_type == "gpt_neox" and sizes.get("use_parallel_residual") is not False,
         context=_number(sizes, CONTEXT),
         eos_ids=frozenset(token for token in eos if token < vocab),
         pad_id=next((token for token in pad if token < vocab), None),
@@ -92,7 +101,11 @@ def read(folder: Path) -> Config:
 
 def _window(model_type: str, config: Mapping[str, Json]) -> int | None:
     """How many columns the attention of some block is limited to, None where all see the whole text."""
-    slides = config.get("use_sliding_window") is True if model_type.startswith("qwen") else model_type == "mistral"
+    slides = (
+        config.get("use_sliding_window") is True
+        if model_type.startswith("qwen")
+        else model_type in ("mistral", "gemma2")
+    )
     if not slides:
         return None
     window = config.get("sliding_window", DEFAULT_WINDOW)

@@ -112,14 +112,38 @@ class Checkpoint:
 
     def width(self, component: Component) -> int:
         """How many entries the last axis of `component` has."""
-        sizes = {Width.TOKEN: 1, Width.HIDDEN: self.hidden, Width.VOCABULARY: self.vocab}
+        sizes = {
+            Width.TOKEN: 1,
+            Width.HIDDEN: self.hidden,
+            Width.HEADS: self.heads * self.head_dim,
+            Width.KV_HEADS: self.kv_heads * self.head_dim,
+            Width.NEURONS: self.config.neurons,
+            Width.VOCABULARY: self.vocab,
+        }
         return sizes[component.width]
 
+    def heads_of(self, component: Component) -> int:
+        """How many heads the last axis of `component` is made of: keys and values have heads of their own."""
+        return self.kv_heads if component.width is Width.KV_HEADS else self.heads
+
+    def lacks(self, component: Component) -> str | None:
+        """Why this checkpoint has no such value, or None when it has one."""
+        if component.name == "block_mid" and self.config.parallel:
+            return "its blocks run attention and the MLP side by side on one input, with nothing between them"
+        return None
+
+    def value_of(self, component: Component) -> str:
+        """A name for the value a component is here: without a gate, a neuron's output is its activation."""
+        capability = self.config.capability
+        if component.name == "mlp_activation" and capability is not None and not capability.gated:
+            return "mlp_neuron_output"
+        return component.identity
+
     def components(self) -> tuple[str, ...]:
-        """Names of the components that resolve on this family."""
+        """Names of the components that resolve on this checkpoint."""
         if not self.supported:
             return ()
-        return COMPONENTS.names()
+        return tuple(component.name for component in COMPONENTS if self.lacks(component) is None)
 
     @cached_property
     def template(self) -> Template | None:

@@ -1,4 +1,4 @@
-"""What a schedule may do with a model family: one row each. Torch-free; the modules of a family are `engine`'s.
+"""What holds for a model family: one row each. Torch-free; the modules of a family are `engine`'s.
 
 A family joins the sharing of prefixes and the skipping of layers by its row.
 """
@@ -19,15 +19,30 @@ class Resume(Enum):
 
 @dataclass(frozen=True)
 class Capability:
-    """`chunk_resume`: how columns go on from a cache. `enters`: whether a lane may begin at the input of any block."""
+    """What is true of a family whatever the sizes of a checkpoint.
+
+    `chunk_resume`: how columns go on from a cache. `enters`: whether a lane may begin at the input of any block.
+    `attention`: what a document gets that leaves `attn_implementation` open, and `attentions` what it may ask for.
+    `gated`: whether the MLP multiplies its activation by a second projection. `head_dim`: the width of a head where the
+    config does not say, if that is not the hidden width divided by the heads.
+    """
 
     model_type: str
     chunk_resume: Resume = Resume.CHUNK
     enters: bool = True
+    attention: str = "sdpa"
+    attentions: tuple[str, ...] = ("eager", "sdpa")
+    gated: bool = True
+    head_dim: int | None = None
 
 
-CAPABILITIES: tuple[Capability, ...] = tuple(
-    Capability(model_type) for model_type in ("llama", "mistral", "qwen2", "qwen3", "gpt2", "gpt_neox")
+CAPABILITIES: tuple[Capability, ...] = (
+    *(Capability(model_type) for model_type in ("llama", "mistral", "qwen2")),
+    Capability("qwen3", head_dim=128),
+    # Scores are capped, which sdpa cannot do.
+    Capability("gemma2", attention="eager", attentions=("eager",), head_dim=256),
+    Capability("gpt2", gated=False),
+    Capability("gpt_neox", gated=False),
 )
 
 

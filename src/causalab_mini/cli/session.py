@@ -20,9 +20,6 @@ from causalab_mini.schedule.optimize import Mode, settled
 if TYPE_CHECKING:
     from causalab_mini.run.runner import Run
 
-DEFAULT_ATTENTION = "sdpa"
-"""What a document that leaves `attn_implementation` open gets; every family here has it."""
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -55,7 +52,7 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
         engine=settings.engine,
         device=settings.device_map or best_device().type,
         dtype=asked.dtype,
-        attn_implementation=asked.attn_implementation or DEFAULT_ATTENTION,
+        attn_implementation=asked.attn_implementation or _attention(checkpoint),
         batch_size=settings.batch_size,
     )
     mode = settled(settings.mode, half=asked.dtype != "fp32")
@@ -74,6 +71,12 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
         written += store.finish(record)
         summary = tuple(store.summary())
     return Done(tuple(written), len(experiment.points) - len(kept), len(kept), summary)
+
+
+def _attention(checkpoint: Checkpoint) -> str:
+    """What a document gets that leaves `attn_implementation` open."""
+    capability = checkpoint.config.capability
+    return "sdpa" if capability is None else capability.attention
 
 
 def _run(

@@ -39,7 +39,7 @@ class Section:
 
 def sections() -> tuple[Section, ...]:
     """Every kind of word, in the order a document meets them."""
-    shapes = "b rows, P prompt tokens, d hidden, V vocabulary; at the prefill, then at a later step"
+    shapes = "b rows, P prompt tokens, d hidden, H and KV heads h wide, I neurons, V vocabulary; then at a later step"
     return (
         Section("components", "components", tuple(map(_component, COMPONENTS)), shapes),
         Section("positions", "positions", POSITIONS, "an integer is short for {index}"),
@@ -93,6 +93,8 @@ def _component(component: Component) -> Word:
     limits.append("needs layers" if component.per_layer else "refuses layers")
     if not component.writable:
         limits.append("read only")
+    if component.width.parts:
+        limits.append(f"may name {component.width.parts}")
     if component.residual:
         limits.append("can be viewed as logits or probs")
     if component.value:
@@ -102,6 +104,7 @@ def _component(component: Component) -> Word:
         "step_shape": component.step_shape,
         "width": component.width.value,
         "layers": component.per_layer,
+        "parts": component.width.parts,
         "writable": component.writable,
         "views": component.residual,
         "value": component.identity,

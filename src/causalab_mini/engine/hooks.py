@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from causalab_mini.engine.contract import Inputs, Visit
 from causalab_mini.engine.modules import Network
 from causalab_mini.engine.stagger import staggered
+from causalab_mini.engine.taps import opened
 from causalab_mini.engine.values import Value, arguments, border, check, stop
 from causalab_mini.errors import EngineFailure
 
@@ -28,7 +29,13 @@ class Hooks:
         check(visits)
         kept: dict[str, Tensor] = {}
         order: list[Visit] = []
-        with border(), torch.inference_mode(), staggered(self._network, inputs), ExitStack() as hooks:
+        with (
+            border(),
+            torch.inference_mode(),
+            opened(self._model, inputs, visits),
+            staggered(self._network, inputs),
+            ExitStack() as hooks,
+        ):
             for visit in visits:
                 hooks.enter_context(_placed(self._model.get_submodule(visit.module), visit, kept, order.append))
             self._model(**arguments(inputs))

@@ -13,21 +13,20 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from causalab_mini.engine.families import FAMILIES, Family, family_of
+from causalab_mini.engine import taps
+from causalab_mini.engine.families import FAMILIES, Family, Side, family_of
 from causalab_mini.errors import ModelUnavailable, suggest
 
 DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 DEVICES = ("cpu", "cuda", "mps", "auto")
 ATTENTIONS = ("eager", "sdpa")
-
-Side = Literal["input", "output"]
 
 
 @dataclass(frozen=True)
@@ -67,26 +66,23 @@ class Network:
             if layer is not None:
                 raise ValueError(f"{component} belongs to the whole model, not to layer {layer}")
             return whole[component]
-        within = {
-            "block_input": ("", "input"),
-            "attention_output": (f".{family.attention}", "output"),
-            "mlp_output": (f".{family.mlp}", "output"),
-            "block_output": ("", "output"),
-        }
-        if component not in within:
+        place = family.within(component)
+        if place is None:
             raise ValueError(f"no module holds '{component}'")
         if layer is None or not 0 <= layer < self.depth:
             raise ValueError(f"{component} needs a layer from 0 to {self.depth - 1}, not {layer}")
-        suffix, side = within[component]
-        return Spot(f"{family.blocks}.{layer}{suffix}", cast(Side, side))
+        path, side = place
+        return Spot(f"{family.blocks}.{layer}.{path}".removesuffix("."), side)
 
     def unembed(self, hidden: Tensor) -> Tensor:
-        """Logits [n, V] of residual-stream vectors `hidden` [n, d]: the final norm, then the head."""
+        """Logits [n, V] of residual-stream vectors `hidden` [n, d]: the final norm, the head, and the cap if any."""
         if hidden.ndim != 2:
             raise ValueError(f"unembed takes [n, d], not {tuple(hidden.shape)}")
         norm, head = self.model.get_submodule(self.family.norm), self.model.get_submodule(self.family.head)
         with torch.no_grad():
-            return cast(Tensor, head(norm(hidden)))
+            logits = cast(Tensor, head(norm(hidden)))
+            cap = cast(float | None, getattr(self.model.config, "final_logit_softcapping", None))
+            return logits if cap is None else torch.tanh(logits / cap) * cap
 
 
 def best_device() -> torch.device:
@@ -121,6 +117,7 @@ def load(folder: Path, dtype: str, attn_implementation: str | None = None, devic
         raise ModelUnavailable(f"the model in {folder} cannot be loaded: {type(error).__name__}: {error}") from error
     model.eval()
     model.requires_grad_(False)
+    taps.attach(model, family)
     return Network(model, family, placement or model.device)
 
 

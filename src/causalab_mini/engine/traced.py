@@ -16,6 +16,7 @@ from torch import Tensor
 from causalab_mini.engine.contract import Inputs, Visit
 from causalab_mini.engine.modules import Network
 from causalab_mini.engine.stagger import staggered
+from causalab_mini.engine.taps import opened
 from causalab_mini.engine.values import Value, arguments, border, check, stop
 
 
@@ -44,7 +45,12 @@ class Traced:
         kept: dict[str, Tensor] = {}
         root = self._root
         call = arguments(inputs)
-        with border(), torch.inference_mode(), staggered(self._network, inputs):
+        with (
+            border(),
+            torch.inference_mode(),
+            opened(self._network.model, inputs, visits),
+            staggered(self._network, inputs),
+        ):
             stops = [(visit, root.get(visit.module) if visit.module else root) for visit in visits]
             # nnsight reads this statement's source and runs its body beside the forward: one item, plain names.
             with root.trace(**call):

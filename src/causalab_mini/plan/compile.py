@@ -33,6 +33,8 @@ def compile_experiment(
         raise PlanRefusal(Problem("model.key", message))
     rows = Rows(checkpoint, data_root)
     files = Files(document)
+    for point in loaded.points[:1]:
+        _attention(point.document, checkpoint, problems)
     points: list[Point] = []
     for point in loaded.points:
         plan = compile_point(point.document, checkpoint, rows, problems, files)
@@ -53,6 +55,17 @@ def _spaces(points: list[Point]) -> tuple[Space, ...]:
                 spaces = (tap.space for tap in (*forward.reads, *forward.writes))
                 found.update({(space.name, space): space for space in spaces if space is not None})
     return tuple(found.values())
+
+
+def _attention(document: Document, checkpoint: Checkpoint, problems: Problems) -> None:
+    """Refuse an attention implementation that would compute something else than the family does."""
+    asked, family = document.model.attn_implementation, checkpoint.config.capability
+    if asked is not None and family is not None and asked not in family.attentions:
+        problems.add(
+            f"the family '{checkpoint.model_type}' does not compute under '{asked}' attention",
+            f'write "attn_implementation": "{family.attention}", or leave it out',
+            at="model.attn_implementation",
+        )
 
 
 def compile_point(

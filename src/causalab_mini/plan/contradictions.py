@@ -27,7 +27,7 @@ def contradictions(writes: Sequence[Write], rows: Sequence[Text]) -> Iterator[tu
 
 def _value(place: Place) -> tuple[str, int | None]:
     """A name for the value at a place: what leaves a block is what enters the next."""
-    name, layer = place.component.identity, place.layer
+    name, layer = place.identity, place.layer
     if name == "block_output" and layer is not None:
         return "block_input", layer + 1
     return name, layer
@@ -35,10 +35,26 @@ def _value(place: Place) -> tuple[str, int | None]:
 
 def _apart(first: Write, second: Write) -> bool:
     """Whether two writes are limited to different coordinates of one value, along orthonormal directions."""
+    one, other = first.place.columns, second.place.columns
+    if one is not None and other is not None and not set(one) & set(other):
+        return True
     straight = first.space is None or first.space.node.orthonormal
-    if not straight or first.space != second.space or first.features is None or second.features is None:
+    if not straight or first.space != second.space:
+        return False
+    if first.space is None:
+        ours, theirs = _coordinates(first), _coordinates(second)
+        return ours is not None and theirs is not None and not ours & theirs
+    if one != other or first.features is None or second.features is None:
         return False
     return not set(first.features) & set(second.features)
+
+
+def _coordinates(write: Write) -> set[int] | None:
+    """The entries of the value itself that a write sets, or None for all of them."""
+    columns, features = write.place.columns, write.features
+    if features is None:
+        return None if columns is None else set(columns)
+    return set(features) if columns is None else {columns[feature] for feature in features if feature < len(columns)}
 
 
 def _cells(write: Write, row: int, text: Text) -> set[tuple[str, int]]:

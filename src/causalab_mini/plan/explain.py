@@ -111,8 +111,9 @@ def _every(tap: Read | Write, forward: Forward) -> bool:
 
 def _at(tap: Read | Write, forward: Forward) -> str:
     place = tap.place.spelled()
-    if tap.place.columns is not None:
-        place += f" features={list(tap.place.columns)}"
+    limits = tap.place.limits()
+    if limits:
+        place += f" {limits}"
     return f"at {place}{_when(tap, forward)} pos={tap.pos.compact()}"
 
 

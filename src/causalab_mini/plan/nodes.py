@@ -37,15 +37,33 @@ class Batch:
 
 @dataclass(frozen=True)
 class Place:
-    """A value of the network: a component, of a layer for a block's, limited to some features if `columns` says so."""
+    """A value of the network: a component, of a layer for a block's, limited to some features if `columns` says so.
+
+    `heads` or `units` are the site's own words for its columns. `value` names the value itself where this checkpoint
+    has it under two names and the vocabulary does not say so.
+    """
 
     component: Component
     layer: int | None
     columns: tuple[int, ...] | None = None
+    heads: tuple[int, ...] | None = None
+    units: tuple[int, ...] | None = None
+    value: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The name of the value, shared by all that name it."""
+        return self.value or self.component.identity
 
     def spelled(self) -> str:
         """`block_output[3]`, `lm_head`."""
         return self.component.name if self.layer is None else f"{self.component.name}[{self.layer}]"
+
+    def limits(self) -> str:
+        """`heads=[0, 2]`, `units=[5]`, or nothing."""
+        if self.heads is not None:
+            return f"heads={list(self.heads)}"
+        return "" if self.units is None else f"units={list(self.units)}"
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.frames.continuation import located, steps
 from causalab_mini.frames.window import Window
-from causalab_mini.plan import nodes
+from causalab_mini.plan import nodes, places
 from causalab_mini.plan.contradictions import contradictions
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows, listed
 from causalab_mini.plan.spaces import Spaces, place_width
 from causalab_mini.spec import mechanisms
-from causalab_mini.spec.document import Document, Intervention, Read, Ref, Site, Write
+from causalab_mini.spec.document import Document, Intervention, Read, Ref, Write
 from causalab_mini.spec.positions import Position
-from causalab_mini.vocabulary.components import COMPONENTS
 from causalab_mini.vocabulary.reasons import Reason
 
 
@@ -102,17 +101,7 @@ class Taps:
             )
 
     def _place(self, name: str) -> nodes.Place:
-        site: Site = self.document.sites[name]
-        component = COMPONENTS.get(site.component)
-        layer = site.layers[0] if isinstance(site.layers, tuple) else None
-        if layer is not None and layer >= self.checkpoint.depth:
-            with self.problems.under("sites", name, "layers"):
-                depth = self.checkpoint.depth
-                self.problems.add(
-                    f"layer {layer} is past the depth of {self.checkpoint.key}, which has {depth} layers",
-                    f"layers are 0 to {depth - 1}",
-                )
-        return nodes.Place(component, layer)
+        return places.place(name, self.document.sites[name], self.checkpoint, self.problems)
 
     def _space(self, tap: Read | Write, place: nodes.Place) -> nodes.Space | None:
         return self.spaces.get(tap.featurizer, self.document.sites[tap.site], place_width(self.checkpoint, place))

@@ -6,7 +6,7 @@ left, so the last column is every lane's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -132,7 +132,7 @@ class CallRunner:
         mask = masks(call, lanes).to(self._engine.device)
         if call.width:
             ids = new_ids(call, lanes, self._greedy.pad_id).to(self._engine.device)
-            used = cache if stored or call.cached else None
+            used = cache if stored or call.cached or _remembers(lanes) else None
             logits = self._forward(_Now(call.lanes, lanes, 0, call.width), ids, mask, used, call.head)
         else:
             logits = last_logits(parents)
@@ -237,6 +237,11 @@ class CallRunner:
                     self._values.changed(cell.lane, cell.edit, at, next(sizes))
 
         return report
+
+
+def _remembers(lanes: Iterable[Lane]) -> bool:
+    """Whether lanes look at what is seen only on its way into a cache."""
+    return any(tap.place.component.lasting for lane in lanes for tap in (*lane.edits, *lane.keeps))
 
 
 def _enters(place: Place, layer: int) -> bool:

@@ -101,7 +101,7 @@ def gather_stops(edits: Iterable[EditCells], keeps: Iterable[KeepCells]) -> list
     stops: dict[tuple[str, int | None], Stop] = {}
 
     def stop(place: Place) -> Stop:
-        return stops.setdefault((place.component.identity, place.layer), Stop(place))
+        return stops.setdefault((place.identity, place.layer), Stop(place))
 
     for cells in edits:
         stop(cells.edit.place).add(cells)

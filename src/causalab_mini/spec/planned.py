@@ -13,19 +13,8 @@ from causalab_mini.spec.text import Json, JsonObject
 
 STEPS = ("fit", "weights")
 COMPONENTS = (
-    "attention_input_norm",
-    "attention_query",
-    "attention_key",
-    "attention_value",
     "attention_scores",
     "attention_probs",
-    "attention_z",
-    "attention_premix",
-    "block_mid",
-    "mlp_input_norm",
-    "mlp_input",
-    "mlp_activation",
-    "mlp_neuron_output",
     "next_token_probs",
     "router_logits",
     "expert_weights",

@@ -8,16 +8,52 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
 from causalab_mini.vocabulary.node import Registry
 
 
 class Width(Enum):
-    """What the last axis of a component counts."""
+    """What the last axis of a component counts.
+
+    H query heads and KV key heads are h wide each; the MLP has I neurons.
+    """
 
     TOKEN = "token"
     HIDDEN = "d"
+    HEADS = "H·h"
+    KV_HEADS = "KV·h"
+    NEURONS = "I"
     VOCABULARY = "V"
+
+    @property
+    def parts(self) -> Literal["heads", "units"] | None:
+        """How a site may name parts of the axis, if it may."""
+        if self in (Width.HEADS, Width.KV_HEADS):
+            return "heads"
+        return "units" if self is Width.NEURONS else None
+
+    @property
+    def noun(self) -> str:
+        """What one part of the axis is called."""
+        return {Width.HEADS: "query head", Width.KV_HEADS: "key-value head"}.get(self, "unit")
+
+    def layout(self, parts: int | None = None) -> str:
+        """The axis, or some `parts` of it, in words: values fit together where these are the same."""
+        if parts is None:
+            return _LAYOUTS[self]
+        noun = "unit" if self is Width.NEURONS else "head"
+        return f"as wide as {parts} {noun}{'' if parts == 1 else 's'}"
+
+
+_LAYOUTS = {
+    Width.TOKEN: "token ids",
+    Width.HIDDEN: "as wide as the residual stream",
+    Width.HEADS: "as wide as all query heads",
+    Width.KV_HEADS: "as wide as all key heads",
+    Width.NEURONS: "as wide as the inside of the MLP",
+    Width.VOCABULARY: "as wide as the vocabulary",
+}
 
 
 class Stage(Enum):
@@ -53,9 +89,31 @@ class Component:
         return self.stage is Stage.BLOCK
 
     @property
+    def lasting(self) -> bool:
+        """Whether later tokens look back at the value, so that a write reaches them."""
+        return self.name in ("attention_key", "attention_value")
+
+    @property
     def identity(self) -> str:
         """The name of the value this component is, shared by its aliases."""
         return self.value or self.name
+
+
+def _block(
+    rank: int, name: str, width: Width, summary: str, *, inner: str = "", residual: bool = False, value: str = ""
+) -> Component:
+    """A component of a block. `inner`: its axes after the tokens, where the last one is not all there is."""
+    heads, entries = {
+        Width.HEADS: ("H,", "h"),
+        Width.KV_HEADS: ("KV,", "h"),
+        Width.NEURONS: ("", "I"),
+    }.get(width, ("", "d"))
+    shapes = (f"b,P,{inner}", f"b,1,{inner}") if inner else (f"b,{heads}P,{entries}", f"b,{heads}1,{entries}")
+    return Component(name, Stage.BLOCK, rank, width, summary, *shapes, residual=residual, value=value)
+
+
+def _after(rank: int, name: str, width: Width, summary: str, value: str = "") -> Component:
+    return Component(name, Stage.AFTER, rank, width, summary, f"b,P,{width.value}", f"b,1,{width.value}", value=value)
 
 
 COMPONENTS = Registry(
@@ -63,58 +121,33 @@ COMPONENTS = Registry(
     (
         Component("input_ids", Stage.BEFORE, 0, Width.TOKEN, "the token fed", "b,P", "b,1", writable=False),
         Component("embeddings", Stage.BEFORE, 1, Width.HIDDEN, "the token embedding", "b,P,d", "b,1,d", residual=True),
-        Component(
-            "block_input",
-            Stage.BLOCK,
-            0,
-            Width.HIDDEN,
-            "the residual stream entering a block",
-            "b,P,d",
-            "b,1,d",
-            residual=True,
+        _block(0, "block_input", Width.HIDDEN, "the residual stream entering a block", residual=True),
+        _block(1, "attention_input_norm", Width.HIDDEN, "what enters attention, after the norm before it"),
+        _block(2, "attention_key", Width.KV_HEADS, "a token's keys, after rotary; a write lasts for all later queries"),
+        _block(3, "attention_value", Width.KV_HEADS, "a token's values; a write lasts for all later queries"),
+        _block(4, "attention_query", Width.HEADS, "a token's queries, after rotary"),
+        _block(5, "attention_z", Width.HEADS, "each head's output, before the output projection", inner="H,h"),
+        _block(
+            5,
+            "attention_premix",
+            Width.HEADS,
+            "what enters the output projection: the heads side by side",
+            inner="H·h",
+            value="attention_z",
         ),
-        Component(
-            "attention_output",
-            Stage.BLOCK,
-            1,
-            Width.HIDDEN,
-            "what attention adds to the residual stream",
-            "b,P,d",
-            "b,1,d",
-            residual=True,
+        _block(6, "attention_output", Width.HIDDEN, "what attention adds to the residual stream", residual=True),
+        _block(
+            7, "block_mid", Width.HIDDEN, "the residual stream after attention, in sequential blocks", residual=True
         ),
-        Component(
-            "mlp_output",
-            Stage.BLOCK,
-            2,
-            Width.HIDDEN,
-            "what the MLP adds to the residual stream",
-            "b,P,d",
-            "b,1,d",
-            residual=True,
-        ),
-        Component(
-            "block_output",
-            Stage.BLOCK,
-            3,
-            Width.HIDDEN,
-            "the residual stream leaving a block",
-            "b,P,d",
-            "b,1,d",
-            residual=True,
-        ),
+        _block(8, "mlp_input_norm", Width.HIDDEN, "the output of the norm that feeds the MLP", value="mlp_input"),
+        _block(8, "mlp_input", Width.HIDDEN, "what enters the MLP"),
+        _block(9, "mlp_activation", Width.NEURONS, "the activation function's output"),
+        _block(10, "mlp_neuron_output", Width.NEURONS, "what enters the MLP's last projection, gate included"),
+        _block(11, "mlp_output", Width.HIDDEN, "what the MLP adds to the residual stream", residual=True),
+        _block(12, "block_output", Width.HIDDEN, "the residual stream leaving a block", residual=True),
         Component("ln_final", Stage.AFTER, 0, Width.HIDDEN, "the output of the final norm", "b,P,d", "b,1,d"),
-        Component(
-            "lm_head",
-            Stage.AFTER,
-            1,
-            Width.VOCABULARY,
-            "the logits the model returns",
-            "b,P,V",
-            "b,1,V",
-            value="logits",
-        ),
-        Component("logits", Stage.AFTER, 1, Width.VOCABULARY, "the logits the model returns", "b,P,V", "b,1,V"),
+        _after(1, "lm_head", Width.VOCABULARY, "the logits the model returns", value="logits"),
+        _after(1, "logits", Width.VOCABULARY, "the logits the model returns"),
     ),
 )
 

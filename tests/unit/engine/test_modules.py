@@ -64,8 +64,14 @@ def test_where_a_component_lives(
         network.model.get_submodule(network.locate(component, layer).path)
 
 
+def test_what_is_added_to_the_residual_stream_comes_out_of_a_norm(family_network: Callable[..., Network]) -> None:
+    network = family_network("gemma2", 16)
+    assert network.locate("attention_output", 1) == Spot("model.layers.1.post_attention_layernorm", "output")
+    assert network.locate("mlp_output", 1) == Spot("model.layers.1.post_feedforward_layernorm", "output")
+
+
 def test_every_family_is_tried_here() -> None:
-    assert {family.model_type for family in FAMILIES} == {*families.FAMILIES, "qwen2", "mistral"}
+    assert {family.model_type for family in FAMILIES} == {*families.FAMILIES, "qwen2", "mistral", "gemma2"}
 
 
 @pytest.mark.parametrize(

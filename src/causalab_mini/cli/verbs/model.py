@@ -24,15 +24,14 @@ def model(
     Reads its config and tokenizer; loads no weights.
     """
     from causalab_mini.checkpoint.resolve import resolve
-    from causalab_mini.vocabulary.components import COMPONENTS, Width
+    from causalab_mini.vocabulary.components import COMPONENTS
 
     checkpoint = resolve(key, revision, weights=weights)
-    widths = {Width.TOKEN: 1, Width.HIDDEN: checkpoint.hidden, Width.VOCABULARY: checkpoint.vocab}
     components = [
         {
             "name": component.name,
             "layers": checkpoint.depth if component.per_layer else None,
-            "width": widths[component.width],
+            "width": checkpoint.width(component),
             "writable": component.writable,
         }
         for component in COMPONENTS
@@ -57,5 +56,5 @@ def model(
     for component in components:
         layers = "whole model" if component["layers"] is None else f"{component['layers']} layers"
         writable = "" if component["writable"] else "  read only"
-        lines.append(f"  {component['name']:<20}{layers:<14}width {component['width']}{writable}")
+        lines.append(f"  {component['name']:<22}{layers:<14}width {component['width']}{writable}")
     voice_of(context).answer("\n".join(lines), {"ok": True, **facts, "components": components})

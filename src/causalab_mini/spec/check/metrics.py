@@ -88,5 +88,4 @@ def _layout(scope: Scope, read: Read) -> str | None:
     space = scope.space(read.featurizer)
     if read.view != "raw":
         return f"{read.view} over the vocabulary"
-    wide = "as wide as the vocabulary" if component.width is Width.VOCABULARY else "as wide as the residual stream"
-    return wide if space == IDENTITY else f"features of '{space}'"
+    return scope.layout(read) if space == IDENTITY else f"features of '{space}'"

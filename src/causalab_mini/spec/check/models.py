@@ -7,7 +7,7 @@ from itertools import combinations
 
 from causalab_mini.errors import Problem, join
 from causalab_mini.spec.check import positions
-from causalab_mini.spec.check.names import Scope
+from causalab_mini.spec.check.names import Scope, place
 from causalab_mini.spec.document import Write
 from causalab_mini.spec.forwards import sources
 from causalab_mini.vocabulary.featurizers import FEATURIZERS, IDENTITY
@@ -52,13 +52,14 @@ def _renormalized(scope: Scope, writes: Sequence[str], path: str) -> Iterator[Pr
                 yield Problem(path, message, "list it last")
 
 
-def _site(scope: Scope, write: str) -> tuple[str, int | None] | None:
+def _site(scope: Scope, write: str) -> tuple[str, int | None, frozenset[int] | None] | None:
     """The module value a write changes; a block's output and the next one's input are two of them."""
     site = scope.here.document.sites.get(scope.intervention.writes[write].site)
     component = scope.here.component(scope.intervention.writes[write].site)
     if site is None or component is None:
         return None
-    return component.identity, site.layers[0] if isinstance(site.layers, tuple) and site.layers else None
+    layer = site.layers[0] if isinstance(site.layers, tuple) and site.layers else None
+    return component.identity, layer, place(component, site).parts
 
 
 def _contradicting(scope: Scope, writes: Sequence[str], path: str) -> Iterator[Problem]:
@@ -84,6 +85,12 @@ def _absolute(write: Write) -> bool:
 
 def _apart(scope: Scope, one: Write, other: Write) -> bool:
     """Whether two writes are limited to different coordinates of one value, along orthonormal directions."""
+    here, there = scope.place(one), scope.place(other)
+    parts = (here.parts if here else None, there.parts if there else None)
+    if parts[0] is not None and parts[1] is not None and not parts[0] & parts[1]:
+        return True
+    if parts[0] != parts[1]:
+        return False
     if one.features is None or other.features is None:
         return False
     space = scope.space(one.featurizer)

@@ -79,6 +79,15 @@ class Scope:
         """Whether a read is declared in this intervention."""
         yield from self.here.undeclared(path, "read", name, f"{self.path}.reads", self.intervention.reads)
 
+    def layout(self, tap: Read | Write) -> str | None:
+        """How wide the value at a tap's site is, in words; None where the site is not known."""
+        site = self.here.document.sites.get(tap.site)
+        component = self.here.component(tap.site)
+        if site is None or component is None:
+            return None
+        parts = site.heads if site.heads is not None else site.units
+        return component.width.layout(None if parts is None else len(parts))
+
     def place(self, write: Write) -> Place | None:
         """Where a write lands, if that is known."""
         site = self.here.document.sites.get(write.site)
@@ -96,12 +105,13 @@ class Place:
     """A value of the network. Two places are one where `value` and `layer` agree.
 
     `value` and `layer` name what flows: the residual stream between two blocks is one value, whichever of the two
-    names it. `spelled` is the site's own word for it.
+    names it. `spelled` is the site's own word for it. `parts` are the heads or units the site is limited to.
     """
 
     value: str
     layer: int | None
     spelled: str
+    parts: frozenset[int] | None = None
 
 
 def place(component: Component, site: Site) -> Place:
@@ -110,7 +120,8 @@ def place(component: Component, site: Site) -> Place:
     spelled = component.name if layer is None else f"{component.name}[{layer}]"
     if component.name == "block_output" and layer is not None:
         return Place("block_input", layer + 1, spelled)
-    return Place(component.identity, layer, spelled)
+    parts = site.heads if site.heads is not None else site.units
+    return Place(component.identity, layer, spelled, None if parts is None else frozenset(parts))
 
 
 def reserved(section: str, names: Mapping[str, object]) -> Iterator[Problem]:

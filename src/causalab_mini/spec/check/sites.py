@@ -27,7 +27,7 @@ def _site(site: Site, path: str) -> Iterator[Problem]:
     component = COMPONENTS.get(site.component)
     yield from _layers(site, component, f"{path}.layers")
     for key, given in (("heads", site.heads), ("units", site.units)):
-        if given is not None:
+        if given is not None and key != component.width.parts:
             yield Problem(f"{path}.{key}", f"the component '{component.name}' has no {key}", f"leave '{key}' out")
 
 

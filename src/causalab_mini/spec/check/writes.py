@@ -26,9 +26,12 @@ def check(scope: Scope) -> Iterator[Problem]:
         yield from positions.check_written(write.pos, f"{path}.pos", scope.decode)
         yield from _mechanism(scope, write, path)
         yield from counted(write.features, "feature", f"{path}.features")
-        if write.reach is not None and component is not None:
+        if write.reach is not None and component is not None and not component.lasting:
             message = f"'reach' is about attention keys and values, and the site is {component.name}"
             yield Problem(f"{path}.reach", message, "leave 'reach' out")
+        elif write.reach == "forward":
+            message = "the reach 'forward' is not implemented yet"
+            yield Problem(f"{path}.reach", message, "leave 'reach' out: what is written stays for all later queries")
 
 
 def _mechanism(scope: Scope, write: Write, path: str) -> Iterator[Problem]:
@@ -67,8 +70,13 @@ def operand(
         yield Problem(path, f"'{name}' holds token ids, which are no operand", "read 'embeddings' instead")
     else:
         written = scope.here.component(write.site)
-        if component is not None and written is not None and written.writable and component.width != written.width:
-            message = f"'{name}' is as wide as {component.name}, and the write is at {written.name}"
+        if (
+            component is not None
+            and written is not None
+            and written.writable
+            and scope.layout(read) != scope.layout(write)
+        ):
+            message = f"'{name}' is {scope.layout(read)}, and the write at {written.name} is {scope.layout(write)}"
             yield Problem(path, message, "read and write values of one width")
     theirs, ours = space or scope.space(read.featurizer), scope.space(write.featurizer)
     if theirs != ours:

@@ -1,0 +1,163 @@
+"""Values inside a block that no module holds: each passes through an identity module, a *tap*, while it is looked at.
+
+A tap is there from loading on, and closed: the model computes as if it were not. A call opens the taps that its visits
+stop at. What is seen there is [L, T, w], heads side by side. Queries are taken by an attention implementation that
+hands them on to the model's own; keys and values on their way into the cache, so that a written token keeps them; the
+residual stream after attention in front of the norm that feeds the MLP.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache, DynamicLayer
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
+from transformers.modeling_utils import AttentionInterface, PreTrainedModel
+
+from causalab_mini.engine.contract import Inputs, Visit
+from causalab_mini.engine.families import Family, tap_name
+from causalab_mini.errors import EngineFailure
+
+QUERY, KEY, VALUE, MID = "query", "key", "value", "mid"
+IMPLEMENTATIONS = {"eager": "causalab_mini_eager", "sdpa": "causalab_mini_sdpa"}
+
+Attention = Callable[..., tuple[Tensor, Tensor | None]]
+
+
+class Tap(nn.Module):
+    """An identity. `owner` is the attention or the norm it belongs to, `part` what passes through it."""
+
+    def __init__(self, part: str, layer: int) -> None:
+        super().__init__()
+        self.part = part
+        self.layer = layer
+        self.open = False
+
+    def forward(self, value: Tensor) -> Tensor:
+        """`value` [L, T, w] as it is."""
+        return value
+
+    def heads(self, value: Tensor) -> Tensor:
+        """`value` [L, H, T, h] after what is done at the tap, where it is [L, T, H·h]."""
+        if not self.open:
+            return value
+        lanes, heads, columns, width = value.shape
+        flat = value.transpose(1, 2).reshape(lanes, columns, heads * width)
+        seen = cast(Tensor, self(flat))
+        # What was only read goes on as it came, memory layout included: kernels differ by layout in the last bit.
+        return (
+            value
+            if seen is flat
+            else torch.empty_like(value).copy_(seen.view(lanes, columns, heads, width).transpose(1, 2))
+        )
+
+
+def attach(model: PreTrainedModel, family: Family) -> None:
+    """Give every block its taps, and transformers the attention implementations that lead through them."""
+    for layer, block in enumerate(cast(nn.ModuleList, model.get_submodule(family.blocks))):
+        attention, norm = block.get_submodule(family.attention), block.get_submodule(family.mlp_norm)
+        for part in (KEY, VALUE, QUERY):
+            attention.add_module(tap_name(part), Tap(part, layer).eval())
+        norm.add_module(tap_name(MID), Tap(MID, layer).eval())
+    AttentionInterface.register(IMPLEMENTATIONS["sdpa"], _tapped_sdpa)
+    AttentionMaskInterface.register(IMPLEMENTATIONS["sdpa"], sdpa_mask)
+    AttentionInterface.register(IMPLEMENTATIONS["eager"], _tapped_eager)
+    AttentionMaskInterface.register(IMPLEMENTATIONS["eager"], eager_mask)
+
+
+@contextmanager
+def opened(model: nn.Module, inputs: Inputs, visits: Sequence[Visit]) -> Generator[None]:
+    """For as long as the block lasts, the taps that `visits` stop at are open."""
+    modules = [model.get_submodule(visit.module) for visit in visits if visit.module]
+    taps = [module for module in modules if isinstance(module, Tap)]
+    if not taps:
+        yield
+        return
+    with ExitStack() as open_ones:
+        for visit, tap in ((visit, model.get_submodule(visit.module)) for visit in visits if visit.module):
+            if not isinstance(tap, Tap):
+                continue
+            open_ones.callback(setattr, tap, "open", False)
+            tap.open = True
+            if tap.part == MID:
+                norm = model.get_submodule(visit.module.rpartition(".")[0])
+                open_ones.callback(norm.register_forward_pre_hook(_middle(tap)).remove)
+        if any(tap.part == QUERY for tap in taps):
+            open_ones.enter_context(_implementation(model))
+        if any(tap.part in (KEY, VALUE) for tap in taps):
+            if inputs.cache is None:
+                raise EngineFailure("keys and values are seen on their way into a cache, and this call has none")
+            open_ones.enter_context(_cached(inputs.cache, taps))
+        yield
+
+
+@contextmanager
+def _implementation(model: nn.Module) -> Generator[None]:
+    """The model's attention goes through the query's taps."""
+    config = cast(PreTrainedModel, model).config
+    own = config._attn_implementation  # pyright: ignore[reportPrivateUsage]
+    try:
+        config._attn_implementation = IMPLEMENTATIONS[cast(str, own)]  # pyright: ignore[reportPrivateUsage]
+        yield
+    finally:
+        config._attn_implementation = own  # pyright: ignore[reportPrivateUsage]
+
+
+@contextmanager
+def _cached(cache: Cache, taps: Sequence[Tap]) -> Generator[None]:
+    """The cache's layers let new keys and values through their taps before they take them in."""
+    layers = sorted({tap.layer for tap in taps if tap.part in (KEY, VALUE)})
+    try:
+        for number in layers:
+            layer = cast(DynamicLayer, cache.layers[number])
+            found = {tap.part: tap for tap in taps if tap.layer == number}
+            vars(layer)["update"] = _through(layer.update, found.get(KEY), found.get(VALUE))
+        yield
+    finally:
+        for number in layers:
+            vars(cache.layers[number]).pop("update", None)
+
+
+def _through(
+    update: Callable[..., tuple[Tensor, Tensor]], key: Tap | None, value: Tap | None
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    def run(key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
+        keys = key_states if key is None else key.heads(key_states)
+        values = value_states if value is None else value.heads(value_states)
+        return update(keys, values, *args, **kwargs)
+
+    return run
+
+
+def _middle(tap: Tap) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
+    """A hook in front of a norm: what it is given is what the residual stream goes on with, and is changed in place."""
+
+    def before(_: nn.Module, args: tuple[Tensor, ...]) -> None:
+        seen = cast(Tensor, tap(args[0]))
+        if seen is not args[0]:
+            args[0].copy_(seen)
+
+    return before
+
+
+def _tapped_sdpa(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: object
+) -> tuple[Tensor, Tensor | None]:
+    """Attention by the stock kernel, of the query as its tap hands it on."""
+    query = cast(Tap, module.get_submodule(tap_name(QUERY))).heads(query)
+    return cast(Attention, sdpa_attention_forward)(module, query, key, value, mask, **kwargs)
+
+
+def _tapped_eager(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: object
+) -> tuple[Tensor, Tensor | None]:
+    """Attention by the family's own arithmetic, of the query as its tap hands it on."""
+    query = cast(Tap, module.get_submodule(tap_name(QUERY))).heads(query)
+    eager = cast(Attention, sys.modules[type(module).__module__].eager_attention_forward)
+    return eager(module, query, key, value, mask, **kwargs)

@@ -1,0 +1,51 @@
+"""From a site to a place of the network, as far as a checkpoint's sizes tell; what it has not is refused."""
+
+from __future__ import annotations
+
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.plan.nodes import Place
+from causalab_mini.plan.problems import Problems
+from causalab_mini.spec.document import Site
+from causalab_mini.vocabulary.components import COMPONENTS, Component
+
+
+def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> Place:
+    """The place of the site `name`; problems are told at its path."""
+    component = COMPONENTS.get(site.component)
+    layer = site.layers[0] if isinstance(site.layers, tuple) else None
+    columns = None
+    with problems.under("sites", name):
+        missing = checkpoint.lacks(component)
+        if missing is not None:
+            problems.add(
+                f"{checkpoint.key} has no {component.name}: {missing}", "name another component", at="component"
+            )
+        if layer is not None and layer >= checkpoint.depth:
+            problems.add(
+                f"layer {layer} is past the depth of {checkpoint.key}, which has {checkpoint.depth} layers",
+                f"layers are 0 to {checkpoint.depth - 1}",
+                at="layers",
+            )
+        columns = _columns(component, site, checkpoint, problems)
+    value = checkpoint.value_of(component)
+    return Place(component, layer, columns, site.heads, site.units, "" if value == component.identity else value)
+
+
+def _columns(component: Component, site: Site, checkpoint: Checkpoint, problems: Problems) -> tuple[int, ...] | None:
+    """The columns of the last axis that a site's heads or units are, or None for all of them."""
+    if site.heads is not None:
+        key, chosen, count, width = "heads", site.heads, checkpoint.heads_of(component), checkpoint.head_dim
+    elif site.units is not None:
+        key, chosen, count, width = "units", site.units, checkpoint.width(component), 1
+    else:
+        return None
+    past = [number for number in chosen if number >= count]
+    if past:
+        noun = component.width.noun
+        problems.add(
+            f"{noun} {past[0]} is past the last of {component.name}: {checkpoint.key} has {count} {noun}s",
+            f"{key} are 0 to {count - 1}",
+            at=key,
+        )
+        return None
+    return tuple(column for number in chosen for column in range(number * width, (number + 1) * width))
