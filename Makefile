@@ -9,12 +9,13 @@ WORKERS ?= 2
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint types unit clean
+.PHONY: help setup demo test lint types unit bench clean
 
 help:
 	@echo "make demo    set up .venv, run documents/v2/generate_probe.json, show what it says"
 	@echo "make test    set up .venv, then lint, types and all tests"
 	@echo "make lint | types | unit    one of the three; unit takes ARGS='tests/unit -k store'"
+	@echo "make bench   time every job beside plain loops, write docs/performance.md; CAUSALAB_SMOLLM2=DIR for SmolLM2"
 	@echo "make clean   remove .venv, out and caches"
 
 setup: $(STAMP)
@@ -41,6 +42,9 @@ types: $(STAMP)
 
 unit: $(STAMP)
 	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+bench: $(STAMP)
+	OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks $(ARGS)
 
 clean:
 	rm -rf $(VENV) out .ruff_cache .hypothesis
