@@ -128,6 +128,14 @@ def test_rows_that_cannot_be_rendered_are_named(chat_desk: Callable[..., Desk], 
     assert "has no chat template" in problem.message
 
 
+def test_a_turn_that_no_row_has_is_told(chat_desk: Callable[..., Desk], tmp_path: Path) -> None:
+    over = chat_desk().over(write_table(tmp_path, rows(TALKS)))
+    for segment, told in (("usr", True), ("user[2]", True), ("user[1]", False), ("system", False), ("prefix", False)):
+        pos = {"index": 0, "scope": {"segment": segment}}
+        warned = f"own/rows, input: no row has a turn '{segment}'; the turns are assistant, system, user"
+        assert (warned in over.compile(asked(pos)).warnings) == told
+
+
 def test_a_marker_that_is_not_written_is_told(chat_desk: Callable[..., Desk], tmp_path: Path) -> None:
     over = chat_desk(template=chats.CHATML).over(write_table(tmp_path, rows(TALKS[:1])))
     (warning,) = over.compile(asked(-1)).warnings

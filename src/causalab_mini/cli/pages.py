@@ -1,9 +1,11 @@
-"""A plan as JSON. No torch."""
+"""A plan and its rows as JSON. No torch."""
 
 from __future__ import annotations
 
+from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.text import Text
 from causalab_mini.plan.explain import spelled_operand
-from causalab_mini.plan.nodes import Forward, Observe, Plan, Read, Write
+from causalab_mini.plan.nodes import Experiment, Forward, Observe, Plan, Read, Write
 from causalab_mini.vocabulary.reasons import Reason
 
 
@@ -19,6 +21,35 @@ def plan_tree(node: Plan | Observe) -> dict[str, object]:
         "outputs": [{"name": output.name, "read": output.read, "reduce": output.reduce} for output in node.outputs],
         "saves": [{"value": save.value, "file_path": save.file_path} for save in node.saves],
         "forwards": [_forward(forward) for forward in node.forwards],
+    }
+
+
+def rows_tree(experiment: Experiment, checkpoint: Checkpoint) -> list[dict[str, object]]:
+    """The rows of every step as JSON objects: each role's text, ids and tokens, a chat's turns. Equal rows once."""
+    found: dict[tuple[object, ...], list[dict[str, object]]] = {}
+    for observe in (observe for point in experiment.points for observe in point.plan.observes()):
+        batches = {forward.role: forward.batch for forward in observe.forwards}
+        key = (observe.path, observe.example_ids, *batches.items())
+        if key in found:
+            continue
+        found[key] = [
+            {
+                "step": "/".join(observe.path),
+                "example_id": example_id,
+                "roles": {role: _text(batch.rows[row], checkpoint) for role, batch in batches.items()},
+            }
+            for row, example_id in enumerate(observe.example_ids)
+        ]
+    return [row for rows in found.values() for row in rows]
+
+
+def _text(text: Text, checkpoint: Checkpoint) -> dict[str, object]:
+    return {
+        "text": text.text,
+        "prefix": text.prefix,
+        "ids": list(text.ids),
+        "tokens": [checkpoint.token_text(token) for token in text.ids],
+        "turns": [{"name": turn.name, "text": text.text[turn.start : turn.end]} for turn in text.segments],
     }
 
 

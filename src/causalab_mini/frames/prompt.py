@@ -27,6 +27,11 @@ def window(pos: Position, text: Text, value: str | None = None) -> Window:
     return run if isinstance(run, Reason) else runs.cut(pos, run)
 
 
+def has_turn(text: Text, name: str) -> bool:
+    """Whether `text` has a chat turn that `name` names, or several."""
+    return _segment(name, text.segments) is not Reason.ALIGNMENT_MISSING
+
+
 def warnings_of(text: Text) -> tuple[str, ...]:
     """What is probably not meant about a prompt, one sentence each. How a chat ends is its template's business."""
     if not text.segments and text.text.endswith((" ", "\t", "\u00a0", "\u3000")):

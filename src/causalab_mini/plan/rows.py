@@ -18,7 +18,7 @@ from causalab_mini.data import rows as cells
 from causalab_mini.data import tables, variables
 from causalab_mini.data.fields import FieldPath
 from causalab_mini.errors import PlanRefusal, Problem
-from causalab_mini.frames.prompt import warnings_of, window
+from causalab_mini.frames.prompt import PREFIX, has_turn, warnings_of, window
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.nodes import Batch
 from causalab_mini.spec.positions import Position
@@ -100,6 +100,11 @@ class Rows:
         variable = None if pos.scope is None else pos.scope.variable
         texts = (None,) * len(batch.rows) if variable is None else self.texts(ref, field, variable)
         found = tuple(window(pos, text, value) for text, value in zip(batch.rows, texts, strict=True))
+        segment = None if pos.scope is None else pos.scope.segment
+        if segment not in (None, PREFIX) and not any(has_turn(text, segment) for text in batch.rows):
+            turns = sorted({turn.name for text in batch.rows for turn in text.segments})
+            there = f"the turns are {', '.join(turns)}" if turns else "none of them is a chat"
+            self.warnings[f"{ref}, {field}: no row has a turn '{segment}'; {there}"] = None
         if not pos.ragged:
             short = [
                 f"'{example_id}' ({text.length} tokens)"

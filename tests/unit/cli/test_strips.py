@@ -142,5 +142,10 @@ def test_a_chat_is_shown_as_it_is_rendered(say: Callable, tmp_path: Path, monkey
     ]
     assert lines[at + 5].startswith("      ids 0 318 ")
     assert lines[-1] == "    R1 nowhere: alignment_missing"
-    text = say("explain", "d.json", "--rows", "--weights", folder, "--json").json["text"]
-    assert text.splitlines() == lines
+    answer = say("explain", "d.json", "--rows", "--weights", folder, "--json").json
+    assert answer["text"].splitlines() == lines
+    first, second = (row["roles"]["base"] for row in answer["rows"])
+    assert first["turns"] == [{"name": "user", "text": "If today is Friday"}]
+    assert (first["ids"][:2], first["prefix"], len(first["tokens"])) == ([0, 318], 1, len(first["ids"]))
+    assert (second["text"], second["turns"]) == ("Friday", [])
+    assert "rows" not in say("explain", "d.json", "--weights", folder, "--json").json

@@ -47,7 +47,7 @@ def explain(
 
     Needs the data and the model's tokenizer and config; loads no weights.
     """
-    from causalab_mini.cli.pages import plan_tree
+    from causalab_mini.cli.pages import plan_tree, rows_tree
     from causalab_mini.cli.strips import painted, plain, room, rows_page
     from causalab_mini.plan.explain import explain as plan_page
     from causalab_mini.schedule.explain import explain_schedule
@@ -73,6 +73,7 @@ def explain(
             "ok": True,
             "digest": compiled.experiment.digest,
             "plan": plan_tree(root),
+            **({"rows": rows_tree(compiled.experiment, compiled.checkpoint)} if rows else {}),
             "text": "\n\n".join(pages),
             "warnings": list(compiled.experiment.warnings),
         },
