@@ -148,6 +148,27 @@ def test_a_continuation_that_does_not_encode_to_its_own_ids(llama: Desk, tmp_pat
     agree(there.run(asked), there.tell(asked))
 
 
+def test_a_character_said_in_pieces(llama: Desk, tmp_path: Path) -> None:
+    """你 is three tokens, none of which is a character: each of them says it."""
+    encode = llama.world.tokenizer
+    pieces, (friday,) = (encode(text, add_special_tokens=False)["input_ids"] for text in ("你", " Friday"))
+    assert len(pieces) == 3
+    ids = [friday, *pieces, friday]
+    there = llama.over(write_table(tmp_path, rows(PROMPTS, word=["你", "你 Friday", "Friday你"])))
+    word = {"variable": "word"}
+    reads = {
+        "first": read("head", generated(index=0, scope=word), "m"),
+        "last": read("head", generated(index=-1, scope=word), "m"),
+    }
+    metrics = {name: {"kind": "entropy", "of": name} for name in reads}
+    asked = observing(intervention(reads, dictate(ids), metrics=metrics, decode=5), saves=["m.generated"])
+    seen = there.one(asked)
+    assert seen.ids("m") == [ids] * 3
+    assert seen.positions("first") == [(1,), (1,), (0,)]
+    assert seen.positions("last") == [(3,), (4,), (3,)]
+    agree(there.run(asked), there.tell(asked))
+
+
 def test_a_write_at_the_first_generated_token_is_at_the_prompts_last(llama: Desk) -> None:
     """Two names for one column: the same values come out."""
     reads = {"x": read("head", generated(index=1), "m")}

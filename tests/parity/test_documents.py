@@ -1,10 +1,12 @@
 """Every value of every shipped document is what a plain loop over that row alone gives."""
 
 import itertools
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from tests.desk import ENGINES, Desk, agree
+from tests.desk import ENGINES, Desk, agree, desk
 from tests.worlds import DOCUMENTS, document, fitted, on_rows, thinned
 
 from causalab_mini.schedule.optimize import Mode
@@ -55,3 +57,15 @@ def test_on_random_models(name: str, model: str, width: int, random_world: Rando
     wanted = desk.tell(asked)
     agree(desk.run(asked, "hooks"), wanted)
     agree(desk.run(asked, "traced" if width == 64 else "hooks", 3), wanted)
+
+
+@pytest.mark.smollm2
+@pytest.mark.skipif("CAUSALAB_SMOLLM2" not in os.environ, reason="CAUSALAB_SMOLLM2 names no folder")
+def test_a_real_model() -> None:
+    there = desk(Path(os.environ["CAUSALAB_SMOLLM2"]))
+    asked = thinned(document("real/weekdays_patching"))
+    layers = asked["sites"]["residual"]["layers"]
+    layers["sweep"] = [layers["sweep"][0], layers["sweep"][-2]]
+    wanted = there.tell(asked)
+    for engine, batch_size, mode in (("hooks", 3, "naive"), ("traced", None, "fast")):
+        agree(there.run(asked, engine, batch_size, mode), wanted)

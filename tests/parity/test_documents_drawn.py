@@ -11,7 +11,7 @@ from causalab_mini.errors import Refusal
 from causalab_mini.schedule.optimize import Mode
 
 MODELS = [("llama", 16), ("gpt2", 64), ("qwen3", 64), ("gpt_neox", 16)]
-PER_MODEL = 12
+PER_MODEL = 8
 WAYS: list[tuple[str, int | None, Mode]] = [
     ("hooks", None, "naive"),
     ("traced", 3, "exact"),

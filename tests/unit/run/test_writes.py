@@ -11,6 +11,7 @@ from tests.building import generated, intervention, observing, read, rows, write
 from tests.desk import Desk, Seen
 from torch import Tensor
 
+from causalab_mini.engine.modules import load
 from causalab_mini.schedule.optimize import Mode
 
 STEPS = 4
@@ -153,3 +154,18 @@ def test_how_often_a_write_acts(llama: Desk, mode: Mode) -> None:
         "prompt": (2,) * 3,
         "later": (STEPS - 1,) * 3,
     }
+
+
+@pytest.mark.parametrize("engine", ["hooks", "traced"])
+def test_half_precision_is_exact_of_its_own(llama: Desk, engine: str) -> None:
+    """A model in bf16 gets an exact schedule unless told otherwise: the same promises, to the bit."""
+    half = Desk(llama.folder, load(llama.folder, "bf16", None, "cpu"), llama.root)
+    swap = watched({"w": write("out1", EVERY_STEP, "swap", "own")}, own=read("out1", EVERY_STEP))
+    for clean, written in pairs(half.one(swap, engine)):
+        assert torch.equal(clean, written)
+    later = half.one(watched({"w": write("out0", generated(index=2), "add_scaled", 2.0)}), engine)
+    naive = half.one(watched({"w": write("out0", generated(index=2), "add_scaled", 2.0)}), engine, mode="naive")
+    for (clean, written), (_, plain) in zip(pairs(later), pairs(naive), strict=True):
+        assert torch.equal(clean[:, :2], written[:, :2])
+        assert torch.equal(written, plain)
+        assert not torch.equal(clean, written)
