@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[1]
 DATASETS = ROOT / "datasets"
 DOCUMENTS = ROOT / "documents"
 VOCABULARY = 640
+HEADS, UNITS = 2, 32
+"""What the smallest model here has."""
 
 
 def words() -> list[str]:
@@ -33,7 +35,10 @@ def document(name: str) -> dict:
 
 
 def fitted(document: dict, depth: int) -> dict:
-    """The document for a model of `depth` layers: layers past the last become it, ranges of layers end there."""
+    """The document for a model of `depth` layers: layers past the last become it, ranges of layers end there.
+
+    Heads and units are those that every model has.
+    """
     fit = deepcopy(document)
     for site in fit["sites"].values():
         match site.get("layers"):
@@ -41,6 +46,12 @@ def fitted(document: dict, depth: int) -> dict:
                 site["layers"] = min(layer, depth - 1)
             case {"sweep": {"range": [first, last]}, **rest}:
                 site["layers"] = {"sweep": {"range": [first, min(last, depth)]}, **rest}
+        match site.get("heads"):
+            case {"sweep": [*heads], **rest}:
+                site["heads"] = {"sweep": [some for some in heads if max(some) < HEADS], **rest}
+        match site.get("units"):
+            case {"sweep": [*units], **rest}:
+                site["units"] = {"sweep": [some and sorted({unit % UNITS for unit in some}) for some in units], **rest}
     return fit
 
 

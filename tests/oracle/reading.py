@@ -153,14 +153,17 @@ class Reading:
             if isinstance(landed, str):
                 skipped = True
                 continue
-            spot = self.world.spot(self.document["sites"][write["site"]])
+            site = self.document["sites"][write["site"]]
+            spot = self.world.spot(site)
             generated = pos_of(write).get("frame") == "generated"
             last = len(self.prompt(role, row).ids) - 1
             for i, token in enumerate(landed[0]):
                 at = (self.ids[row], token - last, 0, 1) if generated else (self.ids[row], 0, i, len(landed[0]))
                 operand = landed[1][i] if isinstance(landed[1], list) else landed[1]
                 change, within = scoring.mechanism(write, operand, at), self.space(write)
-                places.setdefault((*spot, token), []).append(within.within(change) if within else change)
+                change = within.within(change) if within else change
+                entries = self.world.entries(site)
+                places.setdefault((*spot, token), []).append(scoring.among(entries, change) if entries else change)
         return [plain.Edit(*at, scoring.chain(changes)) for at, changes in places.items()], skipped
 
     def _rollout(self, model: str, role: str, row: int) -> plain.Rollout:
@@ -209,7 +212,9 @@ class Reading:
         if self.document["sites"][read["site"]]["component"] == "input_ids":
             fed = prompt.ids + rollout.ids
             return torch.tensor([[float(fed[token])] for token in where]), shown, texts
-        return torch.stack([rollout.values[f"{name}@{token}"] for token in where]), shown, texts
+        entries = self.world.entries(self.document["sites"][read["site"]])
+        values = torch.stack([rollout.values[f"{name}@{token}"] for token in where])
+        return values if entries is None else values[:, entries], shown, texts
 
     def seen(self, name: str, value: Tensor) -> Tensor:
         """A value [n, w] as its read looks at it, in double precision; `probs` as log-probabilities."""

@@ -40,6 +40,17 @@ def mechanism(write: dict, operand: Tensor | float | None, at: tuple[str, int, i
     return change
 
 
+def among(entries: list[int], change: Change) -> Change:
+    """A change of some entries of a value, the others left."""
+
+    def limited(f: Tensor, before: Tensor) -> Tensor:
+        new = f.clone()
+        new[entries] = change(f[entries], before[entries])
+        return new
+
+    return limited
+
+
 def chain(changes: Sequence[Change]) -> Callable[[Tensor], Tensor]:
     """Several writes at one place, in order."""
 

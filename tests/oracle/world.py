@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
+from tests.oracle import parts
 from torch import Tensor, nn
 
 PARTS = {
@@ -87,7 +88,14 @@ class World:
             "block_output": (block, "output"),
         }
         whole = {"embeddings": (embeddings, "output"), "ln_final": (norm, "output")}
+        found = parts.inside(site["component"], self.model.config)
+        if found is not None:
+            return f"{block}.{found[0]}", found[1]
         return {**within, **whole, "lm_head": ("", "output"), "logits": ("", "output")}[site["component"]]
+
+    def entries(self, site: dict) -> list[int] | None:
+        """Which entries of the module's value a site is, None for all."""
+        return parts.entries(site, self.model.config)
 
     def unembed(self, value: Tensor) -> Tensor:
         *_, norm, head = self.parts
