@@ -18,7 +18,7 @@ from tests.worlds import DATASETS, DOCUMENTS
 from torch import Tensor
 
 from causalab_mini.checkpoint.facts import Checkpoint
-from causalab_mini.checkpoint.resolve import resolve
+from causalab_mini.checkpoint.resolve import BUNDLED_FOLDER, BUNDLED_PREFIX, resolve
 from causalab_mini.engine.contract import Engine
 from causalab_mini.engine.hooks import Hooks
 from causalab_mini.engine.modules import Network, load
@@ -47,7 +47,8 @@ class Desk:
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
-        return resolve(str(self.folder), weights=self.folder)
+        shipped = self.folder.parent == BUNDLED_FOLDER
+        return resolve(f"{BUNDLED_PREFIX}{self.folder.name}" if shipped else str(self.folder), weights=self.folder)
 
     @cached_property
     def world(self) -> oracle.World:

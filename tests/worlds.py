@@ -34,6 +34,11 @@ def document(name: str) -> dict:
     return json.loads((DOCUMENTS / f"{name}.json").read_text())
 
 
+def at_home(name: str) -> bool:
+    """Whether a document runs on the checkpoint it names only: its rows or its featurizers are made for that."""
+    return name == "v2/generated_answer" or "featurizers" in document(name)
+
+
 def fitted(document: dict, depth: int) -> dict:
     """The document for a model of `depth` layers: layers past the last become it, ranges of layers end there.
 

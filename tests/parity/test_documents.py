@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.desk import ENGINES, Desk, agree, desk
-from tests.worlds import DOCUMENTS, document, fitted, on_rows, thinned
+from tests.worlds import DOCUMENTS, at_home, document, fitted, on_rows, thinned
 
 from causalab_mini.schedule.optimize import Mode
 
@@ -34,8 +34,10 @@ def test_each_row_is_the_row_alone(name: str, shipped: Shipped) -> None:
         agree(points, wanted)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("checkpoint", ["weekdays-llama", "weekdays-gpt2"])
+@pytest.mark.parametrize(
+    ("name", "checkpoint"),
+    [(name, "weekdays-llama") for name in NAMES] + [(name, "weekdays-gpt2") for name in NAMES if not at_home(name)],
+)
 def test_on_rows_of_unequal_length(name: str, checkpoint: str, shipped: Shipped) -> None:
     desk = shipped(checkpoint)
     asked = thinned(fitted(document(name), desk.checkpoint.depth))
@@ -46,7 +48,7 @@ def test_on_rows_of_unequal_length(name: str, checkpoint: str, shipped: Shipped)
         agree(desk.run(asked, engine, batch_size), wanted)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "v2/generated_answer"])
+@pytest.mark.parametrize("name", [name for name in NAMES if not at_home(name)])
 @pytest.mark.parametrize(
     ("model", "width"),
     [*[(model, width) for model in ("llama", "qwen3", "gpt2", "gpt_neox") for width in (16, 64)], ("llama", 512)],
