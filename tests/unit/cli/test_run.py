@@ -22,7 +22,7 @@ def test_a_run_leaves_its_files_and_says_so(say: Callable, project: Path, model:
     names = ["document.json", "spread.json", "said.safetensors"]
     assert told.out.splitlines() == [
         *(f"out/layer={layer}/{name}" for layer in (0, 1) for name in names),
-        *("out/summary.csv", "out/summary.json", "out/run.json"),
+        *("out/document.json", "out/summary.csv", "out/summary.json", "out/run.json"),
     ]
     assert all((project / path).is_file() for path in told.out.splitlines())
     assert told.err.count("done") == 2
