@@ -19,9 +19,9 @@ LAYER = 1
 STEPS = 4
 EOS = [1]
 MODELS = [(model, width) for model in families.FAMILIES for width in families.WIDTHS]
-MORE = [(model, 64) for model in ("qwen2", "mistral", *families.VARIANTS)]
-WINDOWED = [("mistral_sliding", 64)]
-"""Its cache here keeps what the window has passed, masked: sums of other length, equal but for the last bit."""
+MORE = [(model, 64) for model in ("qwen2", "mistral", "gemma2", *families.VARIANTS)]
+WINDOWED = [("mistral_sliding", 64), ("gemma2", 64)]
+"""Their caches here keep what the window has passed, masked: sums of other length, equal but for the last bit."""
 
 Folder = Callable[[str, int], object]
 Loaded = Callable[..., Network]
