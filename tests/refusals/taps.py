@@ -103,6 +103,13 @@ WRITES = [
     ([(f"{WRITE}.site", "ids")], f"{WRITE}.site", "'input_ids' can be read and not written", None),
     ([(f"{WRITE}.operand", GONE)], f"{WRITE}.operand", "'swap' needs an operand, and there is none", None),
     ([(f"{WRITE}.mechanism", "clamp"), (f"{WRITE}.params", {"lo": 0})], f"{WRITE}.operand", "takes no operand", None),
+    ([(f"{WRITE}.operand", 1e300)], f"{WRITE}.operand", "1e+300 does not fit fp32", "a wider dtype"),
+    (
+        [("model.dtype", "fp16"), (f"{WRITE}.mechanism", "add_scaled"), (f"{WRITE}.params", {"scale": 1e5})],
+        f"{WRITE}.params.scale",
+        "100000.0 does not fit fp16, whose largest number is 65504",
+        None,
+    ),
     ([(f"{WRITE}.params", {"scale": 2})], f"{WRITE}.params", "'swap' takes no parameters, and 'scale' was found", None),
     ([(f"{WRITE}.mechanism", "lerp")], f"{WRITE}.params.t", "the key 't' is missing", None),
     (

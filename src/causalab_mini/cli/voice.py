@@ -95,6 +95,8 @@ class Voice:
 
     def _write(self, stream: TextIO, text: str) -> None:
         try:
+            # Half a surrogate pair is no character that a stream can take.
+            text = text.encode("utf-8", "backslashreplace").decode("utf-8")
             stream.write(text if text.endswith("\n") or not text else text + "\n")
             stream.flush()
         except BrokenPipeError:

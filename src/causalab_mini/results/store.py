@@ -105,8 +105,10 @@ class Store:
 
     @property
     def finished(self) -> bool:
-        """Whether every point is complete and run.json says so."""
-        return len(self._complete) == len(self._experiment.points) and (self._out / layout.RUN).exists()
+        """Whether every point is complete and nothing that is written last is missing."""
+        names = (layout.DOCUMENT, *layout.WRITTEN_LAST)
+        whole = all((self._out / name).exists() for name in names)
+        return whole and len(self._complete) == len(self._experiment.points)
 
     def completions(self) -> tuple[Completion, ...]:
         """The records of all complete points, in the experiment's order."""

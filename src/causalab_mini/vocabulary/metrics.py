@@ -158,7 +158,8 @@ class KL(ComparedMetric):
     def score(self, scored: Scored) -> Tensor:
         """[n], nats: KL(of ‖ against)."""
         log_p, log_q = scored.value.log_softmax(-1), scored.other().log_softmax(-1)
-        return _expected(log_p, log_p - log_q)
+        # Never below 0 but by rounding.
+        return _expected(log_p, log_p - log_q).clamp(min=0)
 
 
 class JS(ComparedMetric):
@@ -174,7 +175,7 @@ class JS(ComparedMetric):
         """[n], nats, at most log 2."""
         log_p, log_q = scored.value.log_softmax(-1), scored.other().log_softmax(-1)
         log_m = log_p.logaddexp(log_q) - 0.6931471805599453
-        return 0.5 * (_expected(log_p, log_p - log_m) + _expected(log_q, log_q - log_m))
+        return (0.5 * (_expected(log_p, log_p - log_m) + _expected(log_q, log_q - log_m))).clamp(min=0)
 
 
 class Cosine(ComparedMetric):

@@ -14,7 +14,8 @@ def check(pos: Position, path: str, decode: int | None) -> Iterator[Problem]:
     """Everything wrong with a position of an intervention that decodes `decode` steps (None: not known)."""
     if len(pos.cuts) != 1:
         found = " and ".join(f"'{cut}'" for cut in pos.cuts) or "none"
-        yield Problem(path, f"a position has one cut, and {found} was found", f"give one of: {', '.join(CUTS)}")
+        were = "were" if len(pos.cuts) > 1 else "was"
+        yield Problem(path, f"a position has one cut, and {found} {were} found", f"give one of: {', '.join(CUTS)}")
     if pos.span is not None:
         yield from _span(pos.span, path)
     yield from _scope(pos, path)

@@ -13,6 +13,9 @@ from causalab_mini.spec.document import Read, Write
 from causalab_mini.vocabulary.components import Width
 from causalab_mini.vocabulary.mechanisms import MECHANISMS, Argument
 
+LARGEST = {"fp32": 3.4028234663852886e38, "bf16": 3.3895313892515355e38, "fp16": 65504.0}
+"""The largest finite number of each dtype."""
+
 
 def check(scope: Scope) -> Iterator[Problem]:
     """Every write of an intervention."""
@@ -45,11 +48,22 @@ def _mechanism(scope: Scope, write: Write, path: str) -> Iterator[Problem]:
         yield Problem(f"{path}.mechanism", f"there is no mechanism '{write.mechanism}'", hint)
         return
     yield from mechanisms.parameter_problems(write, path)
+    yield from _fitting(scope, write, path)
     needed = MECHANISMS.get(write.mechanism).node.argument is Argument.OPERAND
     if needed and write.operand is None:
         yield Problem(f"{path}.operand", f"'{write.mechanism}' needs an operand, and there is none", "name a read")
     if not needed and write.operand is not None:
         yield Problem(f"{path}.operand", f"'{write.mechanism}' takes no operand, and one was found", "leave it out")
+
+
+def _fitting(scope: Scope, write: Write, path: str) -> Iterator[Problem]:
+    """Whether the numbers of a write fit the dtype the model computes in."""
+    dtype = scope.here.document.model.dtype
+    given = {"operand": write.operand, **{f"params.{name}": value for name, value in write.params.items()}}
+    for where, value in given.items():
+        if isinstance(value, int | float) and where != "params.seed" and abs(value) > LARGEST[dtype]:
+            message = f"{value} does not fit {dtype}, whose largest number is {LARGEST[dtype]:g}"
+            yield Problem(f"{path}.{where}", message, "use a smaller number, or a wider dtype")
 
 
 def operand(
