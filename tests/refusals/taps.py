@@ -42,7 +42,7 @@ NAMES = [
 
 POSITIONS = [
     ([(f"{READ}.pos", {})], f"{READ}.pos", "has one cut, and none was found", "index, span, last, all"),
-    ([(f"{READ}.pos", {"index": 0, "all": True})], f"{READ}.pos", "one cut, and 'index' and 'all' was found", None),
+    ([(f"{READ}.pos", {"index": 0, "all": True})], f"{READ}.pos", "one cut, and 'index' and 'all' were found", None),
     ([(f"{READ}.pos", {"span": [2, 2]})], f"{READ}.pos", "the span [2, 2] is empty", "holds a and not b"),
     ([(f"{READ}.pos", {"span": [-1, -3]})], f"{READ}.pos", "[-1, -3] ends before it begins", None),
     ([(f"{READ}.pos", {"span": [-4, 0]})], f"{READ}.pos", "[-4, 0] is empty", '{"last": 4}'),
