@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tests.refusals.words import HEAD, METRIC, READ, STEP, WRITE, metric
+from tests.refusals.words import HEAD, METRIC, MODEL, READ, STEP, SWAP, WRITE, metric
 
 F = "featurizers.f"
 DRAWN = {"kind": "subspace", "k": 2, "seed": 0}
 BOTH = [(f"{READ}.featurizer", "f"), (f"{WRITE}.featurizer", "f")]
+SECOND = {"site": "early", "pos": -1, "mechanism": "swap", "operand": "v_cf", "featurizer": "f"}
 BASIS = {"read": "v_cf", "reduce": "pca", "k": 2}
 
 FEATURIZERS = [
@@ -46,6 +47,18 @@ FEATURIZERS = [
         f"{METRIC}.against",
         "features of 'f'",
         None,
+    ),
+    (
+        [
+            (F, {"kind": "sae", "file_path": "a"}),
+            *BOTH,
+            (f"{WRITE}.features", [0]),
+            (f"{SWAP}.writes.other", {**SECOND, "features": [1]}),
+            (f"{MODEL}.writes", ["patch", "other"]),
+        ],
+        f"{MODEL}.writes",
+        "'patch' and 'other' both set block_output[0]",
+        "keep one",
     ),
     ([(f"{STEP}.outputs.m", {**BASIS, "k": None})], f"{STEP}.outputs.m.k", "how many directions a pca has", '"k": 1'),
     ([(f"{STEP}.outputs.m", {**BASIS, "k": 0})], f"{STEP}.outputs.m.k", "at least 1 direction, and k is 0", None),

@@ -241,3 +241,13 @@ print([name for name in ("torch", "numpy", "safetensors", "transformers") if nam
         [sys.executable, "-c", script], cwd=DOCUMENTS.parent, capture_output=True, text=True, check=True
     )
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_writes_to_different_directions_do_not_undo_each_other(desk: Desk, tmp_path: Path) -> None:
+    given = asked(kind="subspace", k=2, seed=0)
+    body = given["interventions"]["one"]
+    body["writes"] = {
+        name: write("out1", -1, "swap", 1.0, featurizer="f", features=[i]) for i, name in enumerate(("w", "u"))
+    }
+    body["models"]["m"]["writes"] = ["w", "u"]
+    assert len(compiled(desk, given, tmp_path / "document.json").points) == 1

@@ -219,3 +219,48 @@ def test_half_precision_is_computed_in_single(root: Path, random_world: Callable
     assert f.dtype == torch.float32
     assert torch.equal(featurizer.inverse(x, f, f), x)
     assert featurizer.inverse(x, f, f + 1).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_heads_have_a_space_of_their_own(mode: Mode, shipped: Callable[[str], Desk]) -> None:
+    """Half of the heads' axis, written within five directions of its 48 entries."""
+    looks = {
+        "v": read("z", role="other", featurizer="f"),
+        "x": read("z"),
+        "after": read("z", model="m"),
+        "f_after": read("z", model="m", featurizer="f"),
+    }
+    body = intervention(looks, {"w": write("z", -1, "swap", "v", featurizer="f")})
+    outputs = {name.upper(): name for name in looks}
+    asked = document(
+        {"only": step("one", "weekdays/train", outputs)},
+        {"one": body},
+        sites={"z": {"component": "attention_z", "layers": 3, "heads": [1, 3]}},
+        featurizers={"f": {"kind": "subspace", "k": 5, "seed": 3}},
+    )
+    seen, basis = shipped("weekdays-llama").one(asked, mode=mode), cayley(48, 5, 3).float()
+    x, v = seen.tensor("X"), seen.tensor("V")
+    assert v.shape == (4, 5)
+    close(seen.tensor("F_AFTER"), v)
+    close(seen.tensor("AFTER"), x + (v - x @ basis) @ basis.T)
+
+
+def test_a_file_that_changed_since_the_plan_is_not_loaded(tmp_path: Path) -> None:
+    from causalab_mini.errors import RunFailure
+    from causalab_mini.plan.nodes import Space
+    from causalab_mini.run.featurizers import Featurizers
+
+    path = tmp_path / "f.safetensors"
+    save_file({"theta": torch.ones(D)}, path)
+    space = Space("f", kinds.Gate(), D, D, "another", path, (("theta", "theta"),))
+    with pytest.raises(RunFailure, match="'f' changed after the run was planned"):
+        Featurizers(torch.device("cpu")).of(space)
+
+
+def test_directions_left_over_are_no_numbers() -> None:
+    from causalab_mini.run.directions import directions
+
+    found = directions(torch.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]]), 2)
+    close(found.mean, torch.tensor([2.0, 0.0, 2.0]))
+    close(found.basis[:, 0], torch.tensor([1.0, 0.0, 0.0]))
+    assert found.basis[:, 1].isnan().all()
