@@ -2,8 +2,10 @@
 
     python tools/train_weekdays_sae.py
 
-Its values are those of the residual stream leaving block 4 of the bundled Llama, at the last token of every statement the
-checkpoint was trained on and of the prompts about weekdays. A reconstruction loss and a penalty on active features, decoder
+Its values are those of the residual stream leaving block 4 of the bundled Llama, at the last token of every statement
+the
+checkpoint was trained on and of the prompts about weekdays. A reconstruction loss and a penalty on active features,
+decoder
 rows of length 1. One thread and one seed: the file comes out the same on one machine.
 """
 
