@@ -48,10 +48,12 @@ def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading
 def _told(publish: Publish, reading: Reading, missing: dict[str, str]) -> dict[str, str]:
     """What an output was made of."""
     read = reading.read(publish.read)
+    parts = {"heads": read.place.heads, "units": read.place.units}
     return {
         "example_ids": json.dumps(list(reading.example_ids)),
         "missing": json.dumps(missing),
         "site": read.place.spelled(),
+        **{name: ",".join(map(str, numbers)) for name, numbers in parts.items() if numbers is not None},
         "position": read.pos.compact(),
         "reduce": publish.reduce,
         "view": read.view,

@@ -109,6 +109,8 @@ def test_a_head_is_a_slice_of_the_whole(llama: Desk) -> None:
     )
     seen = llama.one(asked)
     whole, part = seen.tensor("WHOLE"), seen.tensor("PART")
+    assert seen.metadata("PART")["heads"] == "3,0"
+    assert "heads" not in seen.metadata("WHOLE")
     assert whole.shape[-1] == 4 * width
     wanted = torch.cat([whole[:, head * width : (head + 1) * width] for head in heads], dim=-1)
     assert torch.equal(part, wanted)
