@@ -5,6 +5,7 @@ Every error leaves the package here: a refusal or failure becomes text (or JSON)
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -14,6 +15,7 @@ from typing import Annotated, NoReturn, Protocol, cast
 import typer
 
 from causalab_mini import __version__
+from causalab_mini.cli.collecting import uncollected
 from causalab_mini.cli.options import AsJson, Debug, voice_from, voice_of
 from causalab_mini.cli.verbs import data, explain, model, run, schema, tokens, validate, vocab
 from causalab_mini.errors import EXIT_DONE, EXIT_INTERRUPTED
@@ -88,7 +90,7 @@ def execute(arguments: Sequence[str]) -> int:
     command = typer.main.get_command(build())
     page = StringIO()  # what typer prints by itself: pages of help
     try:
-        with redirect_stdout(page) if voice.as_json else nullcontext():
+        with uncollected(), redirect_stdout(page) if voice.as_json else nullcontext():
             code = command.main(list(arguments), prog_name=NAME, standalone_mode=False, obj=voice)
     except UsageError as error:
         misuse = cast(_Misuse, error)
@@ -108,4 +110,6 @@ def execute(arguments: Sequence[str]) -> int:
 
 def main() -> NoReturn:
     """The console script."""
-    sys.exit(execute(sys.argv[1:]))
+    code = execute(sys.argv[1:])
+    gc.freeze()  # the process ends: no last look for garbage
+    sys.exit(code)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.cli.collecting import collected
 from causalab_mini.cli.progress import Report
 from causalab_mini.cli.reading import Compiled
 from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, conditions, run_record
@@ -98,11 +99,12 @@ def _run(
     run = Run(compiled.experiment, checkpoint, network, engine, machinery.batch_size, mode, skip=store.kept)
     written: list[Path] = []
     began = time.perf_counter()
-    for result in run.results():
-        seconds = time.perf_counter() - began
-        written += store.write(result.point, result.observed, seconds, peak_bytes())
-        report(result.point.label, "done")
-        began = time.perf_counter()
+    with collected():
+        for result in run.results():
+            seconds = time.perf_counter() - began
+            written += store.write(result.point, result.observed, seconds, peak_bytes())
+            report(result.point.label, "done")
+            began = time.perf_counter()
     return written, schedule_record(run)
 
 
