@@ -40,7 +40,7 @@ print(json.dumps({"points": len(points), "bytes": (after - before) * (1 if sys.p
     "mode",
     [
         "exact",
-        pytest.param("fast", marks=pytest.mark.xfail(strict=False, reason="a call of the fast schedule is larger")),
+        "fast",
     ],
 )
 def test_memory_beyond_the_model(mode: str, tmp_path: Path) -> None:
