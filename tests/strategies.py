@@ -183,14 +183,22 @@ class _Document:
             role = self.role()
             reads[f"v{number}"] = {"site": self.site("layer"), "pos": self.position(role), "input": role}
         heads: list[str] = []
-        if self.pick(0, 1):
+        usual = self.pick(0, 2) == 0
+        if usual:
+            # The interchange: what one prompt has at a place, put where the other has it; beside the clean run.
+            place = {"site": self.site("layer"), "pos": self.spot(min(self.shortest, key=self.shortest.__getitem__))}
+            reads["v0"] = {**place, "input": "other"}
+        if usual or self.pick(0, 1):
             reads["clean"] = self.head("base", "original")
             heads.append("clean")
-        for number in range(self.pick(1, 3) - (1 if heads else 0)):
+        for number in range(max(self.pick(1, 3) - (1 if heads else 0), int(usual))):
             role = self.role()
             own: dict[str, dict] = {}
             for index in range(self.pick(1, 2)):
                 own[f"w{number}{index}"] = self.write(role, reads, refs)
+            if usual and not number:
+                role = "base"
+                own = {"w00": {**place, "mechanism": self.of("swap", "add_scaled"), "operand": "v0", "missing": "skip"}}
             if self.pick(0, 4) == 0:
                 last = list(own.values())[-1]
                 own[f"w{number}n"] = {key: last[key] for key in ("site", "pos", "missing")} | {

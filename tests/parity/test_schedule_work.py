@@ -26,8 +26,8 @@ from causalab_mini.schedule.cost import Cost
 from causalab_mini.schedule.optimize import Mode
 
 NAMES = sorted(f"v2/{path.stem}" for path in (DOCUMENTS / "v2").glob("*.json"))
+WAYS: tuple[tuple[Mode, int | None], ...] = (("fast", None), ("naive", None), ("exact", None), ("fast", 3))
 RUN: tuple[Mode, ...] = ("naive", "exact", "fast")
-LONG = ("v2/layer_position",)
 OWN = [name for name in NAMES if at_home(name)]
 
 Random = Callable[[str, int], Desk]
@@ -77,9 +77,7 @@ def desk_for(random_world: Random, shipped: Shipped) -> DeskFor:
 
 
 def asked(desk: Desk, name: str, uneven: bool) -> Experiment:
-    given = fitted(document(name), desk.checkpoint.depth)
-    if name in LONG or uneven:
-        given = thinned(given)
+    given = thinned(fitted(document(name), desk.checkpoint.depth))
     return desk.compile(on_rows(given, "weekdays/data#test") if uneven and name not in OWN else given)
 
 
@@ -88,7 +86,7 @@ def test_what_runs_is_what_was_planned(name: str, desk_for: DeskFor) -> None:
     for (model, uneven), engine in itertools.product((("llama", False), ("gpt2", True)), ENGINES):
         desk = desk_for(name, model)
         experiment = asked(desk, name, uneven)
-        for mode, size in (("naive", None), ("exact", None), ("fast", None), ("fast", 3)):
+        for mode, size in WAYS if uneven else WAYS[:2]:
             job = Run(experiment, desk.checkpoint, desk.network, desk.engines[engine], size, mode)
             with counted(desk.network) as counter:
                 results = list(job.results())

@@ -22,7 +22,7 @@ from causalab_mini.plan.nodes import Experiment
 BOUND = 1e-4
 """How far a number may be from the naive run's, in multiples of its size (of 1 where it is smaller)."""
 
-MODELS = [("llama", 16), ("gpt2", 16), ("mistral_sliding", 16), ("llama", 64), ("gpt_neox", 64)]
+MODELS = [("llama", 16), ("gpt2", 16), ("mistral_sliding", 16), ("gemma2", 16), ("llama", 64)]
 
 each = settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

@@ -95,14 +95,9 @@ def test_the_last_column_is_always_a_lanes_own() -> None:
 
 
 def test_a_write_at_step_0_is_a_write_at_the_last_column() -> None:
-    at = (len(TEXT) - 1,)
-    before = naive(
-        [lane(TEXT, [logits(*at)], decode=1)],
-        [lane(TEXT, [logits(*at)], [edit(1, (0,), frame="generated")], 1)],
-        [lane([*TEXT, 9], [keep("block_output", 1, (len(TEXT),))], [edit(1, at)], 0)],
-    )
-    after = shared(before)
-    assert after.lanes[2].parent != 1
+    written = lane(TEXT, [logits(len(TEXT) - 1)], [edit(1, (0,), frame="generated")], 1)
+    after = shared(naive([written], [lane([*TEXT, 9], [logits(len(TEXT))])], heard=[0]))
+    assert after.lanes[1].start == len(TEXT) - 1
 
 
 def test_lanes_that_wait_for_each_other_are_an_error() -> None:

@@ -6,6 +6,7 @@ import pytest
 from tests.schedules import applied, edit, lane, logits, naive
 from tests.words import LETTERS, facts, write_shape
 
+from causalab_mini.checkpoint.families import CAPABILITIES
 from causalab_mini.schedule import optimize
 from causalab_mini.schedule.cost import Cost, call_cost, cost
 from causalab_mini.schedule.ir import Entry, LaneValue
@@ -86,6 +87,17 @@ def test_renaming_reaches_arguments_rows_and_what_is_wanted() -> None:
 def test_values_stay_with_lanes_that_start_at_the_beginning() -> None:
     schedule = naive([lane([3, 4], [logits(1)])], [lane([5], [logits(0)])])
     assert handed_up(schedule) == schedule
+
+
+@pytest.mark.parametrize("family", [row.model_type for row in CAPABILITIES])
+def test_no_family_slides_unnoticed(family: str, tmp_path: Path) -> None:
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    config = CONFIG_MAPPING[family]()
+    slides = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or family == "mistral"
+    sizes = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 32}
+    checkpoint = facts(write_shape(tmp_path / "shape", LETTERS, **sizes, model_type=family))
+    assert checkpoint.config.window == (config.sliding_window if slides else None)
 
 
 @pytest.mark.parametrize(
