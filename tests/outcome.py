@@ -13,7 +13,7 @@ from tests.words import Bench
 from causalab_mini.plan.nodes import Experiment
 from causalab_mini.results.records import Observed
 from causalab_mini.run.runner import Run
-from causalab_mini.schedule import optimize
+from causalab_mini.schedule import optimize, prepare
 from causalab_mini.schedule.optimize import Mode
 
 Outcome = Mapping[str, tuple[Observed, ...]]
@@ -40,6 +40,16 @@ def passes(names: Iterable[str]) -> Generator[None]:
     modes = frozenset[Mode](("exact", "fast"))
     chosen = tuple(replace(step, modes=modes) for step in optimize.PASSES if step.name in wanted)
     with patch.object(optimize, "PASSES", chosen):
+        yield
+
+
+@contextmanager
+def priced(columns: int) -> Generator[None]:
+    """For as long as the block lasts, a further call costs as much as so many columns.
+
+    On models as small as these it costs so much that lanes would hardly ever wait for each other.
+    """
+    with patch.object(prepare, "call_columns", lambda hidden: columns):
         yield
 
 

@@ -21,6 +21,9 @@ from causalab_mini.schedule.optimize import PASSES
 from causalab_mini.schedule.prepare import prepare
 
 DEPTH = 3
+PRICES = st.sampled_from((1, 6, 1000))
+"""Columns a further call costs: at 1, lanes wait behind each other in trees of many rounds."""
+
 TURNABLE = ("drop", "trim", "merge", "unique rows", "share prefix", "skip layers")
 """What may be left out of the fast passes: stacking is what makes calls of the others' rounds."""
 
@@ -48,32 +51,36 @@ def accepted(bench: words.Bench, case: Case, root: Path) -> Experiment:
         raise
 
 
-@given(drawn)
+@given(drawn, PRICES)
 @each
-def test_every_mode_is_naive(bench: words.Bench, root: Path, case: Case) -> None:
+def test_every_mode_is_naive(bench: words.Bench, root: Path, case: Case, price: int) -> None:
     experiment = accepted(bench, case, root)
     naive = outcome.run(bench, experiment, "naive")
-    for mode in ("exact", "fast"):
-        outcome.same(outcome.run(bench, experiment, mode), naive, whole=case.looked_at)
+    with outcome.priced(price):
+        for mode in ("exact", "fast"):
+            outcome.same(outcome.run(bench, experiment, mode), naive, whole=case.looked_at)
 
 
-@given(drawn, st.sampled_from([None, 1, 3]))
+@given(drawn, PRICES, st.sampled_from([None, 1, 3]))
 @each
-def test_no_value_is_lost_and_none_fed_twice(bench: words.Bench, root: Path, case: Case, size: int | None) -> None:
+def test_no_value_is_lost_and_none_fed_twice(
+    bench: words.Bench, root: Path, case: Case, price: int, size: int | None
+) -> None:
     experiment = accepted(bench, case, root)
     for mode in ("naive", "exact", "fast"):
-        prepared = prepare(experiment.points, bench.checkpoint, mode, Limits(size))
+        with outcome.priced(price):
+            prepared = prepare(experiment.points, bench.checkpoint, mode, Limits(size))
         sound(prepared.schedule)
         # What is made to share may wait in a padded call; what is only dropped never costs more.
         assert mode == "fast" or prepared.planned.token_layers <= prepared.naive.token_layers
 
 
-@given(drawn, st.sets(st.sampled_from(TURNABLE)))
+@given(drawn, st.sets(st.sampled_from(TURNABLE)), PRICES)
 @each
-def test_any_passes_are_naive(bench: words.Bench, root: Path, case: Case, chosen: set[str]) -> None:
+def test_any_passes_are_naive(bench: words.Bench, root: Path, case: Case, chosen: set[str], price: int) -> None:
     experiment = accepted(bench, case, root)
     naive = outcome.run(bench, experiment, "naive")
-    with outcome.passes({*chosen, "stack points"}):
+    with outcome.passes({*chosen, "stack points"}), outcome.priced(price):
         outcome.same(outcome.run(bench, experiment, "fast"), naive, whole=case.looked_at)
 
 

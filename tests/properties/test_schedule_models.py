@@ -22,10 +22,15 @@ from causalab_mini.plan.nodes import Experiment
 BOUND = 1e-4
 """How far a number may be from the naive run's, in multiples of its size (of 1 where it is smaller)."""
 
-MODELS = [("llama", 16), ("gpt2", 16), ("mistral_sliding", 16), ("gemma2", 16), ("llama", 64)]
+MODELS = [("llama", 16), ("gpt2", 16), ("llama", 64)]
+WINDOWED = [("mistral_sliding", 16), ("gemma2", 16)]
+"""Attention of some block reaches six columns back, which most of the prompts here outgrow."""
+
+PRICES = st.sampled_from((1, 6, 1000))
+"""Columns a further call costs."""
 
 each = settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 Bench = Callable[[str, int], words.Bench]
 
@@ -59,7 +64,7 @@ def near(found: outcome.Outcome) -> bool:
     return any(one.near_ties for observed in found.values() for one in observed)
 
 
-@pytest.mark.parametrize(("model", "width"), MODELS)
+@pytest.mark.parametrize(("model", "width"), MODELS + WINDOWED)
 @given(drawn, st.sampled_from([1, 3, None]))
 @each
 def test_exact_is_naive_to_the_bit(
@@ -72,13 +77,28 @@ def test_exact_is_naive_to_the_bit(
 
 
 @pytest.mark.parametrize(("model", "width"), MODELS)
-@given(drawn, st.sampled_from([1, 3, None]))
+@given(drawn, st.sampled_from([1, 3, None]), PRICES)
 @each
 def test_fast_is_naive_within_a_bound(
-    bench: Bench, root: Path, model: str, width: int, case: Case, size: int | None
+    bench: Bench, root: Path, model: str, width: int, case: Case, size: int | None, price: int
 ) -> None:
     at = bench(model, width)
     experiment = accepted(at, case, root)
     naive = outcome.run(at, experiment, "naive")
     assume(not near(naive))
-    outcome.close(naive, outcome.run(at, experiment, "fast", size), BOUND, whole=case.looked_at)
+    with outcome.priced(price):
+        outcome.close(naive, outcome.run(at, experiment, "fast", size), BOUND, whole=case.looked_at)
+
+
+@pytest.mark.parametrize(("model", "width"), WINDOWED)
+@given(drawn, PRICES)
+@settings(each, max_examples=20)
+def test_a_window_reaches_as_far_in_a_shared_call(
+    bench: Bench, root: Path, model: str, width: int, case: Case, price: int
+) -> None:
+    at = bench(model, width)
+    experiment = accepted(at, case, root)
+    naive = outcome.run(at, experiment, "naive")
+    assume(not near(naive))
+    with outcome.priced(price):
+        outcome.close(naive, outcome.run(at, experiment, "fast"), BOUND, whole=case.looked_at)

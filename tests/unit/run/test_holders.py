@@ -43,6 +43,12 @@ def test_a_lane_shared_by_points_waits_for_the_last() -> None:
     assert told(replace(schedule, bindings=bindings)) == [(["a"], []), (["b"], [0, 1])]
 
 
+def test_a_parent_is_held_for_the_values_it_has_of_others() -> None:
+    lanes = [lane([3, 4, 5], [logits(2)]), lane([3, 4, 6], [logits(2)], start=2, parent=0)]
+    schedule = naive([replace(lanes[0])], [replace(lanes[1], start=0, parent=None)])
+    assert told(of_points(replace(schedule, lanes=tuple(lanes)), "a", "b")) == [(["a"], []), (["b"], [0, 1])]
+
+
 def test_a_parent_and_a_twin_are_held_by_those_that_stand_on_them() -> None:
     clean = lane([3, 4, 5], [logits(2)])
     written = lane([3, 4, 5], [logits(2)], [edit(0, (2,), LaneValue(0, logits(2)))])
