@@ -108,6 +108,7 @@ def test_batches_of_any_size_are_naive(bench: words.Bench, root: Path, case: Cas
 def test_a_point_does_not_hang_on_others(bench: words.Bench, root: Path, case: Case, data: st.DataObject) -> None:
     experiment = accepted(bench, case, root)
     labels = [point.label for point in experiment.points]
+    assume(len(labels) > 1)
     removed = data.draw(st.sets(st.sampled_from(labels), min_size=1, max_size=len(labels) - 1))
     for mode in ("exact", "fast"):
         whole = outcome.run(bench, experiment, mode)
