@@ -44,30 +44,36 @@ def answer(module: str, *options: str) -> list[dict] | dict:
     return json.loads(done.stdout)
 
 
-def race_row(said: dict) -> str:
-    """A race as a row of the table."""
+def race_row(said: dict, *, judged: bool) -> str:
+    """A race as a row of the table; `judged`: on a model of the size that the wanted ratios are for."""
     times = " / ".join(f"{seconds:.3g}" for seconds in said["seconds"].values())
     work = f"{said['token_layers']['product']:,} / {said['token_layers']['plain']:,}"
     title = said["title"] if said["mode"] == "auto" else f"{said['title']}, `--schedule {said['mode']}`"
-    ratios = said["ratios"]
-    return f"| {title} | {ratios['plain']:.3f} | {said['limit']:.2f} | {ratios['nnsight']:.3f} | {times} | {work} |"
+    ratios, wanted = said["ratios"], f"{said['limit']:.2f}" if judged else "–"
+    return f"| {title} | {ratios['plain']:.3f} | {wanted} | {ratios['nnsight']:.3f} | {times} | {work} |"
 
 
-def rows(options: Sequence[str], only: Sequence[str]) -> Iterator[str]:
+def process_row(line: dict, *, judged: bool) -> str:
+    """A measure of whole processes as a row; those that do not depend on the model are judged always."""
+    wanted = f"{line['wanted']:.2f}" if judged or "/" not in line["name"] else "–"
+    return f"| {line['name']} | {line['value']:.3f} | {wanted} | {line['note']} |"
+
+
+def rows(options: Sequence[str], only: Sequence[str], *, judged: bool) -> Iterator[str]:
     """The table of one checkpoint, line by line as it is measured."""
     yield from HEAD
     for name, *more in RACES:
         if not only or name in only:
             said = answer(name, *more, *options)
             assert isinstance(said, dict)
-            yield race_row(said)
+            yield race_row(said, judged=judged)
     yield ""
     yield from PROCESS_HEAD
     for name in PROCESSES:
         if not only or name in only:
             for line in answer(name, *options):
                 assert isinstance(line, dict)
-                yield f"| {line['name']} | {line['value']:.3f} | {line['wanted']:.2f} | {line['note']} |"
+                yield process_row(line, judged=judged)
 
 
 def put(name: str, table: Sequence[str]) -> None:
@@ -91,7 +97,7 @@ def main() -> None:
         options = ("--weights", str(weights), "--rows", str(asked.rows.resolve()), "--repeats", str(asked.repeats))
         table: list[str] = []
         print(f"\n{name}\n")
-        for line in rows(options, asked.only):
+        for line in rows(options, asked.only, judged=weights != BUNDLED):
             print(line, flush=True)
             table.append(line)
         if not asked.only:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from benchmarks import memory, startup
-from benchmarks.__main__ import HEAD, PAGE, PROCESS_HEAD, RACES, put, race_row
+from benchmarks.__main__ import HEAD, PAGE, PROCESS_HEAD, RACES, process_row, put, race_row
 from benchmarks.agreement import LARGEST_DIFFERENCE
 from benchmarks.common import World
 from benchmarks.documents import BUNDLED, FOLDER, ROWS
-from benchmarks.processes import Ground
+from benchmarks.processes import Ground, Line
 from benchmarks.race import Job, check, race
 
 from causalab_mini.schedule.optimize import Mode
@@ -36,7 +36,7 @@ def test_the_programs_of_a_job_agree(name: str) -> None:
 @pytest.mark.parametrize(("engine", "mode"), [("hooks", "auto"), ("traced", "exact")])
 def test_the_other_ways_to_run_agree(engine: str, mode: Mode) -> None:
     result = race(job("generate_probe"), World("generate_probe", BUNDLED, engine=engine, mode=mode), repeats=1)
-    assert race_row(asdict(result)).count("|") == HEAD[0].count("|")
+    assert race_row(asdict(result), judged=True).count("|") == HEAD[0].count("|")
     assert f"generate_probe on weekdays-llama ({engine}, {mode})" in str(result)
 
 
@@ -52,6 +52,14 @@ def test_whole_processes_are_measured(tmp_path: Path) -> None:
     assert startup.sweep(ground).value > 0
     assert (tmp_path / "out" / "run.json").is_file()
     assert len((tmp_path / "script.csv").read_text().splitlines()) == 2 * 6
+
+
+def test_wanted_ratios_are_for_a_model_of_some_size() -> None:
+    ratio = asdict(Line("run / script", 0.5, 0.35, "CPU seconds 1 / 2"))
+    light = asdict(Line("validate, CPU seconds", 0.3, 0.4, "the slowest of 6"))
+    assert process_row(ratio, judged=False) == "| run / script | 0.500 | – | CPU seconds 1 / 2 |"
+    assert process_row(ratio, judged=True) == "| run / script | 0.500 | 0.35 | CPU seconds 1 / 2 |"
+    assert process_row(light, judged=False).count("0.40") == 1
 
 
 def test_the_long_grid_is_of_two_hundred_points() -> None:
