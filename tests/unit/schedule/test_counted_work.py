@@ -42,7 +42,7 @@ BOUND = {
     "layer_position_all": 50_000,
     "generate_probe": 2_300,
     "steering_strengths": 23_000,
-    "harvest": 165_000,
+    "harvest": 90_000,
 }
 
 Planned = Callable[[str, Mode], Prepared]
