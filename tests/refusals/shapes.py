@@ -108,8 +108,6 @@ DECODES = [
 ]
 
 UNBUILT = [
-    ([("sites.early.layers", "all")], "sites.early.layers", "several layers is not implemented yet", "sweep"),
-    ([("sites.early.layers", [0, 1])], "sites.early.layers", "several layers is not implemented yet", None),
     ([("sites.x.component", "attention_probs")], "sites.x.component", "'attention_probs' is not implemented", None),
     ([(f"{STEP}.kind", "fit")], f"{STEP}.kind", "the step kind 'fit' is not implemented yet", None),
     ([("steps.w", {"kind": "weights", "names": ["f"]})], "steps.w.kind", "'weights' is not implemented yet", None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.refusals import featurizers, models, shapes, steps, taps
+from tests.refusals import featurizers, models, shapes, stacks, steps, taps
 from tests.unit.spec.build import changed, document, problems
 
 EVERYTHING = [
@@ -11,6 +11,7 @@ EVERYTHING = [
     *shapes.DECODES,
     *shapes.UNBUILT,
     *taps.SITES,
+    *stacks.STACKS,
     *featurizers.FEATURIZERS,
     *taps.NAMES,
     *taps.POSITIONS,

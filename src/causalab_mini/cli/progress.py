@@ -52,15 +52,20 @@ def _bar(points: int) -> Generator[Report]:
 
 
 def summary_table(lines: Sequence[SummaryLine], out: Path) -> str:
-    """Point, metric, mean and how many rows were scored, in columns; a long one is cut and says where the rest is."""
+    """Point, metric, layer of a stacked site, mean and how many rows were scored, in columns.
+
+    A long table is cut and says where the rest is.
+    """
     steps = len({line.observe for line in lines}) > 1
-    swept = any(line.point for line in lines)
-    header = [*(["point"] if swept else []), *(["step"] if steps else []), "metric", "mean", "n scored / n rows"]
+    swept, stacked = any(line.point for line in lines), any(line.layer is not None for line in lines)
+    header = [*(["point"] if swept else []), *(["step"] if steps else []), "metric", *(["layer"] if stacked else [])]
+    header += ["mean", "n scored / n rows"]
     rows = [
         [
             *([line.point] if swept else []),
             *([line.observe] if steps else []),
             line.metric,
+            *(["" if line.layer is None else str(line.layer)] if stacked else []),
             "-" if line.mean is None else f"{line.mean:.4g}",
             f"{line.n_scored} / {line.n_rows}",
         ]

@@ -164,7 +164,6 @@ def _missing() -> Iterator[Word]:
         yield Word(name, "component")
     for name in planned.STEPS:
         yield Word(name, "step kind")
-    yield Word("layers: [a, b], all", "a site of several layers")
 
 
 def _fields(node: type[Node], but: tuple[str, ...]) -> list[dict[str, object]]:

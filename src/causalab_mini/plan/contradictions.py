@@ -17,12 +17,17 @@ def contradictions(writes: Sequence[Write], rows: Sequence[Text]) -> Iterator[tu
     """Pairs of writes that both set one value, with the first row in which they share a token."""
     absolute = [write for write in writes if write.mechanism.absolute]
     for first, second in combinations(absolute, 2):
-        if _value(first.place) != _value(second.place) or _apart(first, second):
+        if not _values(first.place) & _values(second.place) or _apart(first, second):
             continue
         for row, text in enumerate(rows):
             if _cells(first, row, text) & _cells(second, row, text):
                 yield first, second, row
                 break
+
+
+def _values(place: Place) -> set[tuple[str, int | None]]:
+    """Names for the values of a place, one for each of its layers."""
+    return {_value(one) for one in place.each()}
 
 
 def _value(place: Place) -> tuple[str, int | None]:

@@ -95,7 +95,8 @@ def _order(tap: Read | Write, forward: Forward, kind: int, order: int) -> tuple[
     """Prompt frame, then every step, then steps ascending; inside each by network order, writes before reads."""
     steps = generated_steps(tap, forward)
     when = (0, 0) if steps is None else (1, 0) if _every(tap, forward) else (2, steps[0] if steps else 0)
-    return (when, network_order(tap.place.component, tap.place.layer), kind, order, tap.name)
+    first = min(tap.place.layers, default=tap.place.layer)
+    return (when, network_order(tap.place.component, first), kind, order, tap.name)
 
 
 def generated_steps(tap: Read | Write, forward: Forward) -> tuple[int, ...] | None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.frames.window import Window
+from causalab_mini.plan.place import Place
 from causalab_mini.spec.positions import Position
-from causalab_mini.vocabulary.components import Component
 from causalab_mini.vocabulary.featurizers import IDENTITY, Featurizer
 from causalab_mini.vocabulary.mechanisms import Mechanism
 from causalab_mini.vocabulary.metric import Metric
@@ -33,37 +33,6 @@ class Batch:
     def width(self) -> int:
         """The longest row, prefix included."""
         return max(len(row.ids) for row in self.rows)
-
-
-@dataclass(frozen=True)
-class Place:
-    """A value of the network: a component, of a layer for a block's, limited to some features if `columns` says so.
-
-    `heads` or `units` are the site's own words for its columns. `value` names the value itself where this checkpoint
-    has it under two names and the vocabulary does not say so.
-    """
-
-    component: Component
-    layer: int | None
-    columns: tuple[int, ...] | None = None
-    heads: tuple[int, ...] | None = None
-    units: tuple[int, ...] | None = None
-    value: str = ""
-
-    @property
-    def identity(self) -> str:
-        """The name of the value, shared by all that name it."""
-        return self.value or self.component.identity
-
-    def spelled(self) -> str:
-        """`block_output[3]`, `lm_head`."""
-        return self.component.name if self.layer is None else f"{self.component.name}[{self.layer}]"
-
-    def limits(self) -> str:
-        """`heads=[0, 2]`, `units=[5]`, or nothing."""
-        if self.heads is not None:
-            return f"heads={list(self.heads)}"
-        return "" if self.units is None else f"units={list(self.units)}"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from causalab_mini.checkpoint.facts import Checkpoint
-from causalab_mini.plan.nodes import Place
+from causalab_mini.plan.place import Place, Stack
 from causalab_mini.plan.problems import Problems
 from causalab_mini.spec.document import Site
 from causalab_mini.vocabulary.components import COMPONENTS, Component
@@ -12,7 +12,7 @@ from causalab_mini.vocabulary.components import COMPONENTS, Component
 def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> Place:
     """The place of the site `name`; problems are told at its path."""
     component = COMPONENTS.get(site.component)
-    layer = site.layers[0] if isinstance(site.layers, tuple) else None
+    layers = tuple(range(checkpoint.depth)) if site.layers == "all" else site.layers or ()
     columns = None
     with problems.under("sites", name):
         missing = checkpoint.lacks(component)
@@ -20,7 +20,7 @@ def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> 
             problems.add(
                 f"{checkpoint.key} has no {component.name}: {missing}", "name another component", at="component"
             )
-        if layer is not None and layer >= checkpoint.depth:
+        for layer in (layer for layer in layers if layer >= checkpoint.depth):
             problems.add(
                 f"layer {layer} is past the depth of {checkpoint.key}, which has {checkpoint.depth} layers",
                 f"layers are 0 to {checkpoint.depth - 1}",
@@ -28,7 +28,9 @@ def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> 
             )
         columns = _columns(component, site, checkpoint, problems)
     value = checkpoint.value_of(component)
-    return Place(component, layer, columns, site.heads, site.units, "" if value == component.identity else value)
+    own = "" if value == component.identity else value
+    stack = Stack(layers, site.layers == "all") if site.stacked else None
+    return Place(component, layers[0] if layers else None, columns, site.heads, site.units, own, stack)
 
 
 def _columns(component: Component, site: Site, checkpoint: Checkpoint, problems: Problems) -> tuple[int, ...] | None:

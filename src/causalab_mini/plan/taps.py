@@ -71,7 +71,7 @@ class Taps:
         for first, second, row in contradictions(writes, batch.rows):
             self.problems.add(
                 f"on row '{self.bound.example_ids[row]}' the writes '{first.name}' and '{second.name}' both set "
-                f"{second.place.spelled()} at one token: the second would undo the first",
+                f"{_shared(first.place, second.place)} at one token: the second would undo the first",
                 "keep one, or write at different tokens",
                 at=f"models.{model}.writes",
             )
@@ -255,6 +255,12 @@ class Taps:
                 )
                 break
         return tuple(landed) + windows[len(landed) :]
+
+
+def _shared(first: nodes.Place, second: nodes.Place) -> str:
+    """What two writes both set, in words."""
+    one, other = first.spelled(), second.spelled()
+    return f"one value of {one} and {other}" if one != other and (first.layers or second.layers) else other
 
 
 def _late(window: Window) -> bool:

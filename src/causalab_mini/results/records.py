@@ -19,7 +19,8 @@ class TableRow:
     """One dataset row under one metric.
 
     `value` is None exactly when `reason` is given. `positions` are prompt indices in the row's text, or step numbers;
-    `tokens` the texts there. `stopped_at` is the first step whose raw argmax is an EOS id.
+    `tokens` the texts there. `stopped_at` is the first step whose raw argmax is an EOS id. `layer` is the one the value
+    is of, where the site is stacked: a dataset row then has a row for each.
     """
 
     example_id: str
@@ -29,6 +30,7 @@ class TableRow:
     positions: tuple[int, ...]
     tokens: tuple[str, ...]
     stopped_at: int | None = None
+    layer: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The summary of a run: one line per point, observe step and metric.
+"""The summary of a run: one line per point, observe step and metric (and layer, of a stacked site).
 
 `mean` and `sd` are over the rows that were scored; a metric whose values are lists has neither.
 """
@@ -8,21 +8,23 @@ from __future__ import annotations
 import csv
 import io
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from causalab_mini.plan.nodes import Point
-from causalab_mini.results.records import MetricTable, Observed
+from causalab_mini.results.records import MetricTable, Observed, TableRow
 from causalab_mini.results.strict import compact, pretty
 from causalab_mini.results.tables import settled
 
 OWN = ("point", "observe", "metric", "mean", "sd", "n_scored", "n_rows")
 """The columns that are not axes. An axis of the same name is written as `axis.<name>`."""
+STACKED = (*OWN[:3], "layer", *OWN[3:])
+"""The same in a run that scores some stacked site."""
 
 
 class SummaryLine(BaseModel):
-    """One metric of one observe step of one point.
+    """One metric of one observe step of one point; of a stacked site, at one layer.
 
     `observe` is the step's name, or `step/intervention` where a step ran several. `sd` is the sample standard
     deviation, None under two scored rows.
@@ -38,27 +40,34 @@ class SummaryLine(BaseModel):
     sd: float | None
     n_scored: int
     n_rows: int
+    layer: int | None = None
 
-    def cells(self) -> dict[str, object]:
+    def cells(self, own: Sequence[str] = OWN) -> dict[str, object]:
         """The line with its axes as columns: the point, the axes, then the rest."""
-        axes = {f"axis.{name}" if name in OWN else name: value for name, value in self.axes.items()}
-        rest = {name: getattr(self, name) for name in OWN[1:]}
+        axes = {f"axis.{name}" if name in own else name: value for name, value in self.axes.items()}
+        rest = {name: getattr(self, name) for name in own[1:]}
         return {"point": self.point, **axes, **rest}
 
 
 def summarize(point: Point, observed: Iterable[Observed]) -> tuple[SummaryLine, ...]:
     """The lines of one point, in the order its steps ran."""
-    return tuple(_line(point, step, table) for step in observed for table in step.tables)
+    return tuple(line for step in observed for table in step.tables for line in _lines(point, step, table))
+
+
+def summary_cells(lines: Sequence[SummaryLine]) -> list[dict[str, object]]:
+    """All lines as objects with the same columns, but for the axes."""
+    own = OWN if all(line.layer is None for line in lines) else STACKED
+    return [line.cells(own) for line in lines]
 
 
 def summary_json(lines: Sequence[SummaryLine]) -> bytes:
     """All lines as a JSON array of objects."""
-    return pretty([line.cells() for line in lines])
+    return pretty(summary_cells(lines))
 
 
 def summary_csv(lines: Sequence[SummaryLine]) -> bytes:
     """All lines as CSV: composite axis values as compact JSON, an empty cell where there is no number."""
-    rows = [line.cells() for line in lines]
+    rows = summary_cells(lines)
     columns = list(dict.fromkeys(name for row in rows for name in row)) or list(OWN)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -73,8 +82,16 @@ def _cell(value: object) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
-def _line(point: Point, step: Observed, table: MetricTable) -> SummaryLine:
-    scored = [value for value, reason in map(settled, table.rows) if reason is None]
+def _lines(point: Point, step: Observed, table: MetricTable) -> Iterator[SummaryLine]:
+    rows_of: dict[int | None, list[TableRow]] = {} if table.rows else {None: []}
+    for row in table.rows:
+        rows_of.setdefault(row.layer, []).append(row)
+    for layer, rows in rows_of.items():
+        yield _line(point, step, table, rows, layer)
+
+
+def _line(point: Point, step: Observed, table: MetricTable, rows: list[TableRow], layer: int | None) -> SummaryLine:
+    scored = [value for value, reason in map(settled, rows) if reason is None]
     numbers = [float(value) for value in scored if isinstance(value, int | float)]
     return SummaryLine(
         point=point.label,
@@ -84,5 +101,6 @@ def _line(point: Point, step: Observed, table: MetricTable) -> SummaryLine:
         mean=statistics.fmean(numbers) if numbers else None,
         sd=statistics.stdev(numbers) if len(numbers) > 1 else None,
         n_scored=len(scored),
-        n_rows=len(table.rows),
+        n_rows=len(rows),
+        layer=layer,
     )

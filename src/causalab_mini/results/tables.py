@@ -1,4 +1,4 @@
-"""A metric table as JSON: one object per dataset row, always all of them, in order.
+"""A metric table as JSON: one object per dataset row (and layer, of a stacked site), always all of them, in order.
 
 Knows records and nothing of tensors. Keys and their order are part of what a run promises.
 """
@@ -46,4 +46,6 @@ def _row_object(table: MetricTable, row: TableRow, digest: str) -> dict[str, obj
     }
     if table.decodes:
         cells["stopped_at"] = row.stopped_at
+    if row.layer is not None:
+        cells["layer"] = row.layer
     return cells

@@ -30,14 +30,15 @@ def generated_bundle(
 def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading, checkpoint: Checkpoint) -> Bundle:
     """A published output: float32, its site, its rows and the rows without a value."""
     read = reading.read(publish.read)
-    located = reading.located(publish.read)
+    located = reading.located(publish.read, next(iter(read.place.layers), None))
     missing = {
         example_id: str(value.value)
         for example_id, value in zip(reading.example_ids, located, strict=True)
         if not isinstance(value.value, Tensor)
     }
     ragged = publish.reduce == "none" and fixed_width(read, reading.forward(publish.read).decoding) is None
-    rows = [] if publish.reduce == "mean" else ["token"] if ragged else ["row"]
+    layers = ["layer"] if read.place.layers else []
+    rows = [*layers, *([] if publish.reduce == "mean" else ["token"] if ragged else ["row"])]
     if publish.reduce == "pca":
         return Bundle(publish.name, tensors, {**_told(publish, reading, missing), **dict(publish.stamp)})
     several = tensors[publish.name].ndim > len(rows) + 1
@@ -48,7 +49,7 @@ def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading
 def _told(publish: Publish, reading: Reading, missing: dict[str, str]) -> dict[str, str]:
     """What an output was made of."""
     read = reading.read(publish.read)
-    parts = {"heads": read.place.heads, "units": read.place.units}
+    parts = {"layers": read.place.layers or None, "heads": read.place.heads, "units": read.place.units}
     return {
         "example_ids": json.dumps(list(reading.example_ids)),
         "missing": json.dumps(missing),

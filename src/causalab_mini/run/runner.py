@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -176,11 +177,12 @@ class _Walk:
             lanes = self._schedule.bindings[key, index]
             if not forward.writes:
                 continue
-            # A lane has the edits of the writes that land on its row, in the same order.
+            # A lane has the edits of the writes that land on its row, in the same order, one for every layer.
             edits = [iter(self._schedule.lanes[lane].edits) for lane in lanes]
             for write in forward.writes:
+                layers = len(write.place.each())
                 changes = [
-                    None if isinstance(window, Reason) else self._values.change(lane, next(own))
+                    None if isinstance(window, Reason) else self._values.change(lane, *islice(own, layers))
                     for lane, own, window in zip(lanes, edits, write.windows, strict=True)
                 ]
                 yield WriteReport(

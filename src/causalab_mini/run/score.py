@@ -18,6 +18,7 @@ from causalab_mini.engine.modules import Network
 from causalab_mini.frames.continuation import cut, text_of
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.nodes import Decoding, Forward, Observe, Publish, Read, Score
+from causalab_mini.plan.place import Place
 from causalab_mini.plan.spaces import read_width
 from causalab_mini.results.records import MetricTable, TableRow
 from causalab_mini.run.directions import directions
@@ -67,10 +68,11 @@ class Reading:
         """The forward that reads `name`."""
         return self._observe.forwards[self._forward_of[name]]
 
-    def located(self, name: str) -> list[Located]:
-        """The read's value in every row."""
+    def located(self, name: str, layer: int | None = None) -> list[Located]:
+        """The read's value in every row; of a stacked read, the value at `layer`."""
         read = self._read[name]
-        return [self._located(read, row, lane) for row, lane in enumerate(self._lanes[self._forward_of[name]])]
+        place = read.place.at(layer)
+        return [self._located(read, place, row, lane) for row, lane in enumerate(self._lanes[self._forward_of[name]])]
 
     def tokens(self, name: str, row: int, window: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Where `window` is, in the words of a table: prompt indices or steps, and the texts there."""
@@ -95,11 +97,11 @@ class Reading:
         steps = self._observe.forwards[forward].decode
         return self._values.continuation(self._lanes[forward][row], steps)
 
-    def _located(self, read: Read, row: int, lane: int) -> Located:
+    def _located(self, read: Read, place: Place, row: int, lane: int) -> Located:
         window = read.windows[row]
         if isinstance(window, Reason):
             return Located(window, ())
-        keep = keep_of(read, row)
+        keep = keep_of(read, row, place)
         assert keep is not None, "a read with a window keeps a value"
         stops = read.pos.generated and self.forward(read.name).decoding.stops
         if not read.pos.deferred and not stops:
@@ -127,10 +129,19 @@ class Scorer:
         self._checkpoint = checkpoint
 
     def table(self, score: Score, reading: Reading) -> MetricTable:
-        """One metric over all rows."""
+        """One metric over all rows, and all layers of what is stacked: those of a row stand side by side."""
         metric = score.metric
-        of = reading.located(metric.of)
-        against = None if metric.compared is None else reading.located(metric.compared)
+        reads = [reading.read(name) for name in (metric.of, metric.compared) if name is not None]
+        layers = next((read.place.layers for read in reads if read.place.layers), ())
+        each = [self._layer(score, reading, layer) for layer in layers or (None,)]
+        rows = tuple(row for rows in zip(*each, strict=True) for row in rows)
+        return MetricTable(score.name, metric.keyword, metric.unit, reading.forward(metric.of).decode > 0, rows)
+
+    def _layer(self, score: Score, reading: Reading, layer: int | None) -> list[TableRow]:
+        """One metric over all rows, at `layer` where a read is stacked; one that is not is the same for every layer."""
+        metric = score.metric
+        of = reading.located(metric.of, layer)
+        against = None if metric.compared is None else reading.located(metric.compared, layer)
         reasons = [_reason(score, row, of, against) for row in range(len(of))]
         rows = [row for row, reason in enumerate(reasons) if reason is None]
         scored = [
@@ -147,8 +158,8 @@ class Scorer:
                 value, reason = None, Reason.NON_FINITE
             places, tokens = reading.tokens(metric.of, row, of[row].window)
             stopped = reading.stopped_at(metric.of, row) if forward.decode else None
-            table.append(TableRow(example_id, row, value, reason, places, tokens, stopped))
-        return MetricTable(score.name, metric.keyword, metric.unit, forward.decode > 0, tuple(table))
+            table.append(TableRow(example_id, row, value, reason, places, tokens, stopped, layer))
+        return table
 
     def _scores(
         self,
@@ -207,10 +218,17 @@ class Scorer:
         `none`: [rows, w] for one position, [rows, width, w] for a fixed window, flat [tokens, w] with
         `<name>.lengths` [rows] where rows may differ; a row without a value is NaN (length 0). `mean`: over the
         rows that have a value, and over tokens where ragged: [w] or [width, w]; NaN when no row has one. `pca`: of all
-        tokens of the rows that have a value, `<name>.basis` [w, k], `<name>.mean` [w].
+        tokens of the rows that have a value, `<name>.basis` [w, k], `<name>.mean` [w]. Of a stacked read, the layers
+        come first.
         """
+        layers = reading.read(publish.read).place.layers
+        each = [self._published(publish, reading, layer) for layer in layers or (None,)]
+        stacked = {publish.name: torch.stack([tensors[publish.name] for tensors in each])} if layers else {}
+        return {**each[0], **stacked}
+
+    def _published(self, publish: Publish, reading: Reading, layer: int | None) -> dict[str, Tensor]:
         read = reading.read(publish.read)
-        located = reading.located(publish.read)
+        located = reading.located(publish.read, layer)
         shown = [self._shown(read, v.value) for v in located if isinstance(v.value, Tensor)]
         features = read_width(self._checkpoint, read)
         if publish.reduce == "pca":

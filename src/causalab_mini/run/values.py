@@ -38,7 +38,7 @@ class Continuation:
 
 @dataclass(frozen=True)
 class Change:
-    """How often an edit acted on a lane, and the largest change of any entry (None where it did not act)."""
+    """How often edits acted on a lane, and the largest change of any entry (None where none did)."""
 
     firings: int
     largest: float | None
@@ -66,10 +66,10 @@ class Values:
         """Note that `edit` acted on `lane` at one column or step."""
         self._changes.setdefault(lane, {})[edit, at] = largest
 
-    def change(self, lane: int, edit: Edit) -> Change:
-        """What `edit` did to the row bound to `lane`."""
-        owners = ((self._schedule.owner(lane, edit.frame, at), at) for at in edit.at)
-        sizes = [self._changes.get(owner, {}).get((edit, at)) for owner, at in owners]
+    def change(self, lane: int, *edits: Edit) -> Change:
+        """What the edits of one write, one for each of its layers, did to the row bound to `lane`."""
+        acts = ((edit, at, self._schedule.owner(lane, edit.frame, at)) for edit in edits for at in edit.at)
+        sizes = [self._changes.get(owner, {}).get((edit, at)) for edit, at, owner in acts]
         acted = [size for size in sizes if size is not None]
         # A change that is not a number is the largest there can be.
         strange = next((size for size in acted if size != size), None)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from causalab_mini.frames.continuation import located
 from causalab_mini.plan.nodes import Forward, Observe, OutputOperand, Plan, Read, ReadOperand, Write
+from causalab_mini.plan.place import Place
 from causalab_mini.schedule.ir import (
     Argument,
     Call,
@@ -27,12 +28,20 @@ from causalab_mini.vocabulary.mechanisms import Argument as Takes
 from causalab_mini.vocabulary.reasons import Reason
 
 
-def keep_of(read: Read, row: int) -> Keep | None:
-    """The value a read keeps from its lane for `row`, or None where it keeps nothing."""
+def keep_of(read: Read, row: int, place: Place) -> Keep | None:
+    """The value a read keeps from its lane for `row` at `place`, one of its own, or None where it keeps nothing."""
     window = read.windows[row]
     if isinstance(window, Reason):
         return None
-    return Keep(read.place, _frame(read.pos.generated), window)
+    return Keep(place, _frame(read.pos.generated), window)
+
+
+def keeps_of(read: Read, row: int) -> Iterator[Keep]:
+    """All values a read keeps from its lane for `row`: one, one for each layer of a stacked read, or none."""
+    for place in read.place.each():
+        keep = keep_of(read, row, place)
+        if keep is not None:
+            yield keep
 
 
 def lower(points: Iterable[tuple[str, Plan]]) -> Schedule:
@@ -70,8 +79,8 @@ class _Build:
             for read in forward.reads:
                 sources[read.name] = (read, first)
                 if read.name in looked_at:
-                    found = ((lane, keep_of(read, row)) for row, lane in enumerate(numbers))
-                    self.wanted.update({(lane, keep): None for lane, keep in found if keep is not None})
+                    for row, lane in enumerate(numbers):
+                        self.wanted.update({(lane, keep): None for keep in keeps_of(read, row)})
             shown = forward.decode and any(read.name in looked_at for read in forward.reads)
             if shown or observe.generated[index] in saved - {""}:
                 self.heard.update(numbers)
@@ -100,7 +109,7 @@ def _lanes(
     for row, text in enumerate(forward.batch.rows):
         edits = tuple(
             Edit(
-                write.place,
+                place,
                 _frame(write.pos.generated),
                 window,
                 write.mechanism,
@@ -110,8 +119,9 @@ def _lanes(
             )
             for write in forward.writes
             if not isinstance(window := write.windows[row], Reason)
+            for place in write.place.each()
         )
-        keeps = dict.fromkeys(keep for read in forward.reads if (keep := keep_of(read, row)) is not None)
+        keeps = dict.fromkeys(keep for read in forward.reads for keep in keeps_of(read, row))
         yield Lane(text.ids, edits, tuple(keeps), forward.decode, ends=_ends(forward, row))
 
 
@@ -131,7 +141,7 @@ def _argument(
     match write.operand:
         case ReadOperand(name):
             read, first = sources[name]
-            keep = keep_of(read, row)
+            keep = keep_of(read, row, read.place)
             if keep is None:
                 raise ValueError(f"row {row} of write '{write.name}' has no operand; the plan should have skipped it")
             return LaneValue(first + row, keep, _pick(read, keep))

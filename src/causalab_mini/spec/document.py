@@ -64,6 +64,11 @@ class Site(Node):
     heads: Annotated[tuple[int, ...], FromList] | None = None
     units: Annotated[tuple[int, ...], FromList] | None = None
 
+    @property
+    def stacked(self) -> bool:
+        """Whether it is several layers: one value with the layers first. "all" is, however many there are."""
+        return self.layers == "all" or (self.layers is not None and len(self.layers) > 1)
+
 
 class Featurizer(Node):
     """A space a value is read or written in."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from causalab_mini.errors import Problem
-from causalab_mini.spec.text import Json, JsonObject
+from causalab_mini.spec.text import JsonObject
 
 STEPS = ("fit", "weights")
 COMPONENTS = (
@@ -54,15 +54,8 @@ def step(raw: JsonObject) -> Sifted:
 
 
 def site(raw: JsonObject) -> Sifted:
-    """Stacked layers, and components that have no module yet."""
-    problems: list[Problem] = []
-    layers, component = raw.get("layers"), raw.get("component")
-    if layers == "all" or (isinstance(layers, list) and len(layers) > 1 and _whole(layers)):
-        problems.append(unbuilt("layers", "a site of several layers", 'name one layer, or sweep: {"sweep": [0, 1]}'))
+    """Components that have no module yet."""
+    component = raw.get("component")
     if isinstance(component, str) and component in COMPONENTS:
-        problems.append(unbuilt("component", f"the component '{component}'"))
-    return Sifted(None if problems else raw, tuple(problems))
-
-
-def _whole(values: list[Json]) -> bool:
-    return all(isinstance(value, int) and not isinstance(value, bool) for value in values)
+        return Sifted(None, (unbuilt("component", f"the component '{component}'"),))
+    return Sifted(raw)

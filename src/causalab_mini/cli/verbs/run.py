@@ -80,6 +80,7 @@ def run(
 
     from causalab_mini.cli.progress import progress, summary_table
     from causalab_mini.cli.session import Settings, perform
+    from causalab_mini.results.summary import summary_cells
 
     device = None if device_map is None else device_map.value
     settings = Settings(engine.value, device, batch_size, schedule.value, force)
@@ -94,7 +95,7 @@ def run(
             "out": str(out),
             "points": {"run": done.run, "kept": done.kept},
             "files": [str(path) for path in done.written],
-            "summary": [line.cells() for line in done.summary],
+            "summary": summary_cells(done.summary),
         },
     )
     voice.tell(summary_table(done.summary, out))

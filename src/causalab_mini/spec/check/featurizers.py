@@ -68,6 +68,10 @@ def _one_site(document: Document) -> Iterator[Problem]:
             message = f"'{site.component}' holds token ids, which have no features"
             yield Problem(f"{use.path}.featurizer", message, "read 'embeddings' instead")
             continue
+        if site.stacked:
+            message = f"a featurizer acts at one layer, and the site '{use.tap.site}' is several"
+            yield Problem(f"{use.path}.featurizer", message, 'name one layer, or sweep: {"sweep": [0, 1]}')
+            continue
         where, known = first.setdefault(name, (use.tap.site, site))
         if known != site:
             message = f"the featurizer '{name}' acts at the site '{where}', and here at '{use.tap.site}'"

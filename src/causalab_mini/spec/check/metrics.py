@@ -71,9 +71,14 @@ def _needed(scope: Scope, metric: Metric, name: str, read: Read, path: str) -> I
 
 
 def _alike(scope: Scope, metric: Metric, against: str, path: str) -> Iterator[Problem]:
-    """Whether the vectors of a comparison have one layout; distributions over the vocabulary always do."""
+    """Whether both have the same layers, and vectors one layout; distributions over the vocabulary always do."""
     one, other = (scope.intervention.reads.get(name) for name in (metric.of, against))
-    if metric.needs is not Needs.VECTOR or one is None or other is None:
+    if one is None or other is None:
+        return
+    if scope.stacked(one) and scope.stacked(other) and scope.layers(one) != scope.layers(other):
+        message = f"'{metric.of}' and '{against}' are read at different layers"
+        yield Problem(path, message, "name the same layers for both, or one layer for one of them")
+    if metric.needs is not Needs.VECTOR:
         return
     layouts = [_layout(scope, read) for read in (one, other)]
     if None not in layouts and layouts[0] != layouts[1]:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from causalab_mini.errors import Problem, join
 from causalab_mini.spec.check import positions
-from causalab_mini.spec.check.names import Scope, place
+from causalab_mini.spec.check.names import Layers, Scope, common, place
 from causalab_mini.spec.document import Write
 from causalab_mini.spec.forwards import sources
 from causalab_mini.vocabulary.featurizers import FEATURIZERS, IDENTITY
@@ -43,23 +43,33 @@ def _renormalized(scope: Scope, writes: Sequence[str], path: str) -> Iterator[Pr
         where = scope.place(known[name])
         if where is None or _argument(known[name]) is not Argument.BEFORE:
             continue
-        if not any(_site(scope, other) == _site(scope, name) for other in writes[:i]):
-            message = f"'{name}' renormalizes {where.spelled}, and no write before it is there"
+        before = [other for other in writes[:i] if _site(scope, other) == _site(scope, name)]
+        if not _covered(scope.layers(known[name]), [scope.layers(known[other]) for other in before]):
+            at = " at every layer" if before else ""
+            message = f"'{name}' renormalizes {where.spelled}, and no write before it is there{at}"
             yield Problem(path, message, "list it after the write whose norm it mends")
         for other in writes[i + 1 :]:
-            if _site(scope, other) == _site(scope, name):
+            if _site(scope, other) == _site(scope, name) and common(
+                scope.layers(known[other]), scope.layers(known[name])
+            ):
                 message = f"'{name}' renormalizes {where.spelled}, and '{other}' writes there after it"
                 yield Problem(path, message, "list it last")
 
 
-def _site(scope: Scope, write: str) -> tuple[str, int | None, frozenset[int] | None] | None:
+def _covered(layers: Layers, written: Sequence[Layers]) -> bool:
+    """Whether every one of `layers` is written; only "all" is sure to be as many as "all"."""
+    if "all" in written:
+        return True
+    return layers != "all" and layers <= frozenset[int | None]().union(*(one for one in written if one != "all"))
+
+
+def _site(scope: Scope, write: str) -> tuple[str, frozenset[int] | None] | None:
     """The module value a write changes; a block's output and the next one's input are two of them."""
     site = scope.here.document.sites.get(scope.intervention.writes[write].site)
     component = scope.here.component(scope.intervention.writes[write].site)
     if site is None or component is None:
         return None
-    layer = site.layers[0] if isinstance(site.layers, tuple) and site.layers else None
-    return component.identity, layer, place(component, site).parts
+    return component.identity, place(component, site).parts
 
 
 def _contradicting(scope: Scope, writes: Sequence[str], path: str) -> Iterator[Problem]:
@@ -68,10 +78,12 @@ def _contradicting(scope: Scope, writes: Sequence[str], path: str) -> Iterator[P
     for first, second in combinations(absolute, 2):
         one, other = known[first], known[second]
         here, there = scope.place(one), scope.place(other)
-        if here is None or there is None or (here.value, here.layer) != (there.value, there.layer):
+        if here is None or there is None or not here.meets(there):
             continue
         if positions.overlap(one.pos, other.pos) and not _apart(scope, one, other):
             same = here.spelled if here.spelled == there.spelled else f"{here.spelled}, which is {there.spelled}"
+            if here.spelled != there.spelled and (scope.stacked(one) or scope.stacked(other)):
+                same = f"one value of {here.spelled} and {there.spelled}"
             message = (
                 f"'{first}' and '{second}' both set {same}, at {one.pos.compact()} and {other.pos.compact()}: "
                 "the second would undo the first"

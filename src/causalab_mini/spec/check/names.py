@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from causalab_mini.errors import Problem, suggest
 from causalab_mini.spec.document import ORIGINAL, RESERVED, Document, Intervention, Read, Site, Write
@@ -88,6 +89,16 @@ class Scope:
         parts = site.heads if site.heads is not None else site.units
         return component.width.layout(None if parts is None else len(parts))
 
+    def stacked(self, tap: Read | Write) -> bool:
+        """Whether a tap's site is known and is several layers."""
+        site = self.here.document.sites.get(tap.site)
+        return site is not None and site.stacked
+
+    def layers(self, tap: Read | Write) -> Layers:
+        """The layers of a tap's site; none where it is not known."""
+        site = self.here.document.sites.get(tap.site)
+        return frozenset() if site is None else layers(site)
+
     def place(self, write: Write) -> Place | None:
         """Where a write lands, if that is known."""
         site = self.here.document.sites.get(write.site)
@@ -100,28 +111,53 @@ class Scope:
         return IDENTITY if declared is not None and declared.kind == IDENTITY else featurizer
 
 
+Layers = frozenset[int | None] | Literal["all"]
+"""The layers of a site: {None} for a value of the whole model, "all" where only a checkpoint says how many."""
+
+
+def layers(site: Site) -> Layers:
+    """The layers of a site."""
+    return "all" if site.layers == "all" else frozenset(site.layers or (None,))
+
+
+def common(one: Layers, other: Layers) -> bool:
+    """Whether two sites of one component have a layer in common."""
+    return one == "all" or other == "all" or bool(one & other)
+
+
 @dataclass(frozen=True)
 class Place:
-    """A value of the network. Two places are one where `value` and `layer` agree.
+    """A value of the network, or one of each of several layers.
 
-    `value` and `layer` name what flows: the residual stream between two blocks is one value, whichever of the two
-    names it. `spelled` is the site's own word for it. `parts` are the heads or units the site is limited to.
+    `value` and `layers` name what flows: the residual stream between two blocks is one value, whichever of the two
+    names it. `identity` and `spelled` are the site's own words for it. `parts` are the heads or units the site is
+    limited to.
     """
 
     value: str
-    layer: int | None
+    layers: Layers
+    identity: str
     spelled: str
     parts: frozenset[int] | None = None
+
+    def meets(self, other: Place) -> bool:
+        """Whether the two surely have a value in common: how many layers all are, only a checkpoint says."""
+        if "all" in (self.layers, other.layers):
+            return self.identity == other.identity
+        return self.value == other.value and common(self.layers, other.layers)
 
 
 def place(component: Component, site: Site) -> Place:
     """The place of a site; a block's output is the next block's input."""
-    layer = site.layers[0] if isinstance(site.layers, tuple) and site.layers else None
-    spelled = component.name if layer is None else f"{component.name}[{layer}]"
-    if component.name == "block_output" and layer is not None:
-        return Place("block_input", layer + 1, spelled)
     parts = site.heads if site.heads is not None else site.units
-    return Place(component.identity, layer, spelled, None if parts is None else frozenset(parts))
+    limits = None if parts is None else frozenset(parts)
+    named = "all" if site.layers == "all" else ", ".join(map(str, site.layers or ()))
+    spelled = f"{component.name}[{named}]" if named else component.name
+    found = layers(site)
+    if component.name == "block_output" and found != "all":
+        above = frozenset(layer if layer is None else layer + 1 for layer in found)
+        return Place("block_input", above, component.identity, spelled, limits)
+    return Place(component.identity, found, component.identity, spelled, limits)
 
 
 def reserved(section: str, names: Mapping[str, object]) -> Iterator[Problem]:

@@ -45,6 +45,8 @@ def _layers(site: Site, component: Component, path: str) -> Iterator[Problem]:
             yield Problem(path, "the list of layers is empty", 'give "layers": 0')
         for layer in sorted({layer for layer in site.layers if layer < 0}):
             yield Problem(path, f"layers count from 0, and {layer} was found", "count from the first layer")
+        for layer in sorted({layer for layer in site.layers if site.layers.count(layer) > 1}):
+            yield Problem(path, f"the layer {layer} stands there twice", "keep one")
 
 
 def counted(numbers: tuple[int, ...] | None, noun: str, path: str) -> Iterator[Problem]:

@@ -123,6 +123,14 @@ def _outputs(here: Here, step: Observe, own: tuple[Child, ...], path: str) -> It
             message = f"no intervention of this step has a read '{output.read}'"
             yield Problem(f"{path}.{name}", message, suggest(output.read, reads, "reads"))
         yield from _reduced(output, f"{path}.{name}")
+        taken = [
+            (child, child.intervention.reads[output.read]) for child in own if output.read in child.intervention.reads
+        ]
+        if output.reduce == "pca" and any(
+            Scope(here, child.intervention, child.path).stacked(read) for child, read in taken
+        ):
+            message = f"a pca is of the values of one layer, and '{output.read}' is read at several"
+            yield Problem(f"{path}.{name}.reduce", message, 'read it at one layer, or sweep: {"sweep": [0, 1]}')
         for child in own:
             if name in child.intervention.metrics:
                 message = f"the output '{name}' has the name of a metric of '{child.name}'"
