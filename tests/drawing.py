@@ -17,6 +17,7 @@ ROWS: list[dict] = [
         "word": "today",
         "base_answer": " Friday",
         "cf_answer": " Tuesday",
+        "said": " Friday. Then",
     },
     {
         "example_id": "long, the word twice",
@@ -27,6 +28,7 @@ ROWS: list[dict] = [
         "word": "today",
         "base_answer": " Saturday",
         "cf_answer": " Thursday",
+        "said": " day",
     },
     {
         "example_id": "short, no such word, an empty cell",
@@ -37,6 +39,7 @@ ROWS: list[dict] = [
         "word": "tomorrow",
         "base_answer": " Sunday",
         "cf_answer": "",
+        "said": None,
     },
     {
         "example_id": "naïve 你好",
@@ -47,6 +50,7 @@ ROWS: list[dict] = [
         "word": "day",
         "base_answer": " Monday",
         "cf_answer": " Tuesday",
+        "said": " 你好, Monday",
     },
     {
         "example_id": "a word inside others",
@@ -57,6 +61,7 @@ ROWS: list[dict] = [
         "word": "day",
         "base_answer": None,
         "cf_answer": " Wednesday",
+        "said": "  ",
     },
 ]
 BLOCKS = ("block_input", "attention_output", "mlp_output", "block_output")
@@ -129,7 +134,7 @@ class Draw:
     def intervention(self, name: str, refs: list[str]) -> dict:
         pick = self.random
         self.decode = pick.choice([0, 0, 2, 3])
-        body: dict = {"reads": {}, "writes": {}, "models": {}, "metrics": {}, "decode": self.decode}
+        body: dict = {"reads": {}, "writes": {}, "models": {}, "metrics": {}, "decode": self.going_on()}
         for i in range(pick.randint(1, 2)):
             body["reads"][f"v{i}"] = {"site": self.site(), "pos": self.position(), "input": self.role()}
         for m in range(pick.randint(1, 2)):
@@ -158,6 +163,12 @@ class Draw:
         self.metrics(body)
         return body
 
+    def going_on(self) -> int | dict:
+        """The decode: so many steps, or fewer where a row stops, or as many as a text has tokens."""
+        if not self.decode or self.random.random() < 0.5:
+            return self.decode
+        return self.random.choice([{"steps": self.decode, "eos": "stop"}, {"force": "said"}])
+
     def metrics(self, body: dict) -> None:
         heads = [read for read in body["reads"] if read.startswith("head")]
         for i in range(3):
@@ -173,6 +184,11 @@ class Draw:
             elif kind not in ("entropy", "top_k"):
                 metric[ANSWERED.get(kind, "token")] = self.random.choice(["base_answer", "cf_answer"])
             body["metrics"][f"metric{i}"] = metric
+        if self.decode and self.random.random() < 0.5:
+            model = self.random.choice([None, *body["models"]])
+            of = {"model": model, "input": body["models"][model]["input"]} if model else {"input": "base"}
+            body["reads"]["head_all"] = {"site": "head", "pos": {"frame": "generated", "all": True}, **of}
+            body["metrics"]["whole"] = {"kind": "continuation_logprob", "of": "head_all"}
 
     def site(self) -> str:
         if self.random.random() < 0.15:
@@ -198,7 +214,8 @@ class Draw:
                 cuts += [{"index": -1}, {"index": -1, "scope": {"variable": "word"}}]
             if not (writing or one):
                 cuts += [{"last": 1 + step}]
-            return {"frame": "generated", **pick.choice(cuts)}
+            entering = pick.random() < 0.3
+            return {"frame": "generated", **pick.choice(cuts), **({"token": "input"} if entering else {})}
         scope = pick.choice([{}, {}, {"scope": self.scope()}])
         cut = pick.choice([{"index": -1}, {"index": 0}, {"index": -2}])
         if not one:

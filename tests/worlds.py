@@ -39,6 +39,12 @@ def at_home(name: str) -> bool:
     return name == "v2/generated_answer" or "featurizers" in document(name)
 
 
+def moves(name: str) -> bool:
+    """Whether a document's rows may be others of the weekdays: it asks nothing of them that only its own have."""
+    steps = document(name)["steps"].values()
+    return all(ref in ("weekdays/full", "weekdays/train") for step in steps for ref in step["rows"].values())
+
+
 def fitted(document: dict, depth: int) -> dict:
     """The document for a model of `depth` layers: layers past the last become it, ranges of layers end there.
 
@@ -50,8 +56,10 @@ def fitted(document: dict, depth: int) -> dict:
             case int(layer):
                 site["layers"] = min(layer, depth - 1)
             case {"sweep": {"range": [first, last]}, **rest}:
-                site["layers"] = {"sweep": {"range": [first, min(last, depth)]}, **rest}
+                site["layers"] = {"sweep": {"range": [min(first, depth - 1), min(last, depth)]}, **rest}
         match site.get("heads"):
+            case [*heads]:
+                site["heads"] = sorted({head % HEADS for head in heads})
             case {"sweep": [*heads], **rest}:
                 site["heads"] = {"sweep": [some for some in heads if max(some) < HEADS], **rest}
         match site.get("units"):
@@ -66,7 +74,7 @@ def thinned(document: dict) -> dict:
     def thin(node: object) -> object:
         match node:
             case {"sweep": {"range": [first, last]}, **rest}:
-                return {"sweep": [max(first, -5), last - 1], **rest}
+                return {"sweep": sorted({max(first, -5), last - 1}), **rest}
             case dict():
                 return {key: thin(value) for key, value in node.items()}
         return node

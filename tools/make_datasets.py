@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from corpus import CAPITAL_OF, CAPITALS, CUE, DAYS, GIVE, NEXT_DAY, PREVIOUS_DAY
+from corpus import CAPITAL_OF, CAPITALS, CUE, DAYS, GIVE, NEXT_DAY, PREVIOUS_DAY, day_follow
 
 DATASETS = Path(__file__).parents[1] / "datasets"
 
@@ -76,6 +76,32 @@ def weekdays_said() -> list[Row]:
         }
         for number, (prompt, base, other) in enumerate(cells)
     ]
+
+
+def weekdays_endings() -> list[Row]:
+    """Prompts that promise a second sentence, and what may follow: the right day or another, with what fits it or not.
+
+    What fits the right day never fits the wrong one.
+    """
+    rows: list[Row] = []
+    for number, (day, wrong) in enumerate(zip(DAYS, ("Saturday", "Sunday") * 2 + ("Monday", "Tuesday"), strict=False)):
+        right = DAYS[(number + 1) % 7]
+        follow, other = day_follow(right, past=False), day_follow(wrong, past=False)
+        rows.append(
+            {
+                "example_id": f"{right}-{wrong}".lower(),
+                "input": f"{CUE}{NEXT_DAY[0].format(day)}",
+                "right_fits": f" {right}.{follow}",
+                "right_other": f" {right}.{other}",
+                "wrong_fits": f" {wrong}.{other}",
+                "wrong_other": f" {wrong}.{follow}",
+                "base_answer": f" {right}",
+                "cf_answer": f" {wrong}",
+                "entity": day,
+                "split": "all",
+            }
+        )
+    return rows
 
 
 def names_give() -> list[Row]:
@@ -162,6 +188,7 @@ def chats_capitals() -> list[Row]:
 TABLES = {
     "weekdays/train": weekdays_train,
     "weekdays/said": weekdays_said,
+    "weekdays/endings": weekdays_endings,
     "weekdays/data": weekdays_data,
     "weekdays/full": weekdays_full,
     "names/give": names_give,

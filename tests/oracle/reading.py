@@ -6,14 +6,15 @@ Documents are plain JSON that the product accepted; nothing is checked here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 import torch
 from tests import plain
 from tests.oracle import scoring, spaces
-from tests.oracle.positions import cut, deferred, dig, occurrence, pos_of, stretch, width
+from tests.oracle.decoding import Decoding, located, said
+from tests.oracle.positions import cut, deferred, dig, pos_of, stretch, width
 from tests.oracle.world import Prompt, World
 from torch import Tensor
 
@@ -35,7 +36,7 @@ class Told:
 
     decodes: bool
     tables: dict[str, list[Cell]] = field(default_factory=dict)
-    generated: dict[str, list[list[int]]] = field(default_factory=dict)
+    generated: dict[str, list[list[int]] | list[int]] = field(default_factory=dict)
     outputs: dict[str, Tensor] = field(default_factory=dict)
 
 
@@ -67,7 +68,7 @@ class Reading:
     def __init__(self, world: World, document: dict, refs: dict, body: dict, published: dict) -> None:
         self.world, self.document, self.body, self.published = world, document, body, published
         self.fields = {role: document["roles"][role]["field"] for role in document["roles"]}
-        self.refs, self.steps = refs, body.get("decode", 0)
+        self.refs, self.decoding = refs, Decoding.of(body.get("decode", 0))
         self.reads, self.writes = body["reads"], body.get("writes", {})
         self.models, self.metrics = body.get("models", {}), body.get("metrics", {})
         roles = [read["input"] for read in self.reads.values()] + [model["input"] for model in self.models.values()]
@@ -96,8 +97,11 @@ class Reading:
         """The tokens of a position that is known before the run, counted as `plain` counts them."""
         prompt = self.prompt(role, row)
         if pos.get("frame") == "generated":
-            steps = cut(pos, list(range(self.steps)))
-            return [len(prompt.ids) - 1 + step for step in steps]
+            fed = self.fed(role, row)
+            if isinstance(fed, str):
+                return fed
+            steps = located(pos, self.decoding.steps if fed is None else len(fed))
+            return steps if isinstance(steps, str) else [len(prompt.ids) - 1 + step for step in steps]
         run: list[int] | str = list(range(prompt.prefix, len(prompt.ids)))
         scope = pos.get("scope")
         if scope and scope.get("segment") == "prefix":
@@ -110,21 +114,17 @@ class Reading:
             run = [i for i in run if spans[i][0] < found[1] and spans[i][1] > found[0]]
         return run if isinstance(run, str) else cut(pos, run)
 
-    def said(self, pos: dict, role: str, row: int, ids: list[int]) -> list[int] | str:
-        """The steps of a position of the finished continuation."""
-        run, scope = list(range(len(ids))), pos.get("scope") or {}
-        if scope.get("segment"):
-            run = [step for step in run if ids[step] in self.world.eos][:1]
-        if scope.get("variable"):
-            parts = [self.world.token_bytes(token) for token in ids]
-            text = b"".join(parts).decode("utf-8", "surrogateescape")
-            found = occurrence(text, self.variable(role, row, scope["variable"]), scope.get("occurrence"))
-            if isinstance(found, str):
-                return found
-            start, end = (len(text[:at].encode("utf-8", "surrogateescape")) for at in found)
-            starts = [sum(map(len, parts[:step])) for step in range(len(ids))]
-            run = [step for step in run if starts[step] < end and starts[step] + len(parts[step]) > start]
-        return cut(pos, run) if run else "alignment_missing"
+    def source(self, role: str) -> str:
+        """The role whose rows hold the answers to another's prompts."""
+        return "base" if "base" in self.refs else role
+
+    def fed(self, role: str, row: int) -> list[int] | str | None:
+        return self.decoding.fed(self.world, self.world.rows(self.refs[self.source(role)])[row])
+
+    def steps(self, role: str) -> int:
+        """How many steps the longest row has."""
+        fed = [self.fed(role, row) for row in range(len(self.ids))] if self.decoding.column else []
+        return max((len(ids) for ids in fed if isinstance(ids, list)), default=self.decoding.steps)
 
     def landing(self, name: str, role: str, row: int) -> tuple[list[int], list[Tensor] | float | None] | str:
         """Where a write acts on a row, and with which operand [w] at each place."""
@@ -174,18 +174,27 @@ class Reading:
                 where = self._looked(name, row)
                 looks += [plain.Look(f"{name}@{token}", *self.world.spot(site), token) for token in where]
         edits = self.edits(model, role, row)[0]
-        if not edits:
-            return self.untouched(tuple(ids), tuple(looks))
-        return plain.run(self.world.model, ids, edits, looks, self.steps, self.world.eos)
+        fed = self.fed(role, row)
+        ids, looks = tuple(ids), tuple(looks)
+        if not edits and fed is None:
+            return self.untouched(ids, looks)
+        return self._run(ids, looks, edits, [] if isinstance(fed, str) else fed)
 
     def _untouched(self, ids: tuple[int, ...], looks: tuple[plain.Look, ...]) -> plain.Rollout:
-        return plain.run(self.world.model, ids, (), looks, self.steps, self.world.eos)
+        return self._run(ids, looks, (), None)
+
+    def _run(
+        self, ids: tuple[int, ...], looks: tuple[plain.Look, ...], edits: Sequence[plain.Edit], fed: list[int] | None
+    ) -> plain.Rollout:
+        held = [] if self.decoding.stops else self.world.eos
+        steps = self.decoding.steps if fed is None else len(fed)
+        return self.decoding.ended(plain.run(self.world.model, ids, edits, looks, steps, held, fed), self.world.eos)
 
     def _looked(self, name: str, row: int) -> list[int]:
         read = self.reads[name]
         if deferred(pos_of(read)):
             last = len(self.prompt(read["input"], row).ids) - 1
-            return [last + step for step in range(self.steps)]
+            return [last + step for step in range(self.steps(read["input"]))]
         where = self.columns(pos_of(read), read["input"], row)
         return [] if isinstance(where, str) else where
 
@@ -197,17 +206,22 @@ class Reading:
             return "write_skipped", (), ()
         prompt, rollout = self.prompt(role, row), self.rollout(model, role, row)
         last = len(prompt.ids) - 1
+        fed = self.fed(role, row)
         if deferred(pos):
-            steps = self.said(pos, role, row, rollout.ids)
+            spoken = self.variable(role, row, pos.get("scope", {}).get("variable", ""))
+            steps = fed if isinstance(fed, str) else said(self.world, pos, rollout.ids, spoken)
+            where = steps if isinstance(steps, str) else [last + step for step in steps]
+        elif pos.get("frame") == "generated" and self.decoding.stops:
+            steps = located(pos, len(rollout.ids))
             where = steps if isinstance(steps, str) else [last + step for step in steps]
         else:
             where = self.columns(pos, role, row)
         if isinstance(where, str):
             return where, (), ()
-        generated = pos.get("frame") == "generated"
+        generated, entered = pos.get("frame") == "generated", int(pos.get("token") == "input")
         ids = rollout.ids if generated else prompt.ids
         places = [token - last if generated else token for token in where]
-        texts = tuple(self.world.tokenizer.decode([ids[place]]) for place in places)
+        texts = tuple(self.world.tokenizer.decode([ids[place - entered]]) for place in places)
         shown = tuple(place if generated else place - prompt.prefix for place in places)
         if self.document["sites"][read["site"]]["component"] == "input_ids":
             fed = prompt.ids + rollout.ids
@@ -228,11 +242,14 @@ class Reading:
         return logits if view == "logits" else logits.log_softmax(-1)
 
     def told(self) -> Told:
-        told = Told(self.steps > 0)
+        told = Told(self.decoding.runs)
         models = [model for model, _ in self.forwards]
-        for model, role in self.forwards if self.steps else ():
+        for model, role in self.forwards if self.decoding.runs else ():
             name = f"{model}.generated" if models.count(model) == 1 else f"{model}@{role}.generated"
-            told.generated[name] = [self.rollout(model, role, row).ids for row in range(len(self.ids))]
+            ids, most = [self.rollout(model, role, row).ids for row in range(len(self.ids))], self.steps(role)
+            told.generated[name] = [[*some, *[self.world.pad] * (most - len(some))] for some in ids]
+            if self.decoding.uneven:
+                told.generated[f"{name}.lengths"] = [len(some) for some in ids]
         for name, metric in self.metrics.items():
             told.tables[name] = [self._cell(metric, row) for row in range(len(self.ids))]
         return told
@@ -241,7 +258,7 @@ class Reading:
         read = self.reads[metric["of"]]
         rollout = self.rollout(read.get("model", "original"), read["input"], row)
         ends = (step for step, logits in enumerate(rollout.logits) if int(logits.argmax()) in self.world.eos)
-        stopped = next(ends, None) if self.steps else None
+        stopped = next(ends, None) if rollout.ids else None
         value, places, texts = self.value(metric["of"], row)
         other = self.value(metric["against"], row)[0] if "against" in metric else None
         tokens = dict(self._answers(metric, row))
@@ -249,6 +266,10 @@ class Reading:
         if reasons:
             reason = "write_skipped" if "write_skipped" in reasons else reasons[0]
             return Cell(None, reason, places, texts, stopped)
+        if metric["kind"] == "continuation_logprob":
+            log_p = self.seen(metric["of"], value).log_softmax(-1)
+            total = sum(log_p[step, token].item() for step, token in enumerate(rollout.ids))
+            return Cell(total, None, places, texts, stopped)
         against = None if other is None else self.seen(metric["against"], other)[0]
         decode = self.world.tokenizer.decode
         score = scoring.metric(metric, self.seen(metric["of"], value)[0], against, tokens, lambda i: decode([i]))
@@ -256,7 +277,7 @@ class Reading:
         return Cell(score if finite else None, None if finite else "non_finite", places, texts, stopped)
 
     def _answers(self, metric: dict, row: int) -> Iterator[tuple[str, int | str]]:
-        source = "base" if "base" in self.refs else self.reads[metric["of"]]["input"]
+        source = self.source(self.reads[metric["of"]]["input"])
         prompt = self.prompt(self.reads[metric["of"]]["input"], row).text
         form = metric.get("token_form", "space_prefixed")
         for name in ("expected", "a", "b", "target", "token"):
@@ -286,7 +307,9 @@ class Reading:
                 return [next(row for row in rows if isinstance(row, str))], lost[0]
             mean = torch.cat(there).mean(0, keepdim=True) if ragged else torch.stack(there).mean(0)
             return [mean], mean[0] if len(mean) == 1 else mean
-        wide = self.steps if "all" in pos and pos.get("frame") == "generated" else width(pos)
+        wide = width(pos)
+        if "all" in pos and pos.get("frame") == "generated" and not self.decoding.uneven:
+            wide = self.decoding.steps - (pos.get("token") == "input")
         if "scope" in pos or wide is None:
             return rows, torch.cat([lost[:0], *there])
         whole = torch.stack([row.float() if isinstance(row, Tensor) else lost.expand(wide, -1) for row in rows])

@@ -43,6 +43,8 @@ class World:
         config, made = model.config, model.generation_config
         eos = [config.eos_token_id, self.tokenizer.eos_token_id, made.eos_token_id if made else None]
         self.eos = sorted({i for ids in eos if ids is not None for i in (ids if isinstance(ids, list) else [ids])})
+        pads = [self.tokenizer.pad_token_id, config.pad_token_id, min(self.eos, default=0)]
+        self.pad = next(i for i in pads if i is not None)
         self.parts = PARTS.get(config.model_type, LLAMA)
         self.rows = cache(self._rows)
         self._texts, self._chats = cache(self._prompt), cache(self._chat)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.desk import ENGINES, Desk, agree, desk
-from tests.worlds import DOCUMENTS, at_home, document, fitted, on_rows, thinned
+from tests.worlds import DOCUMENTS, at_home, document, fitted, moves, on_rows, thinned
 
 from causalab_mini.schedule.optimize import Mode
 
@@ -41,7 +41,7 @@ def test_each_row_is_the_row_alone(name: str, shipped: Shipped) -> None:
 def test_on_rows_of_unequal_length(name: str, checkpoint: str, shipped: Shipped) -> None:
     desk = shipped(checkpoint)
     asked = thinned(fitted(document(name), desk.checkpoint.depth))
-    if name != "v2/generated_answer":
+    if moves(name):
         asked = on_rows(asked, UNEVEN)
     wanted = desk.tell(asked)
     for engine, batch_size in (("hooks", 3), ("traced", None)):
@@ -55,7 +55,9 @@ def test_on_rows_of_unequal_length(name: str, checkpoint: str, shipped: Shipped)
 )
 def test_on_random_models(name: str, model: str, width: int, random_world: Random) -> None:
     desk = random_world(model, width)
-    asked = on_rows(thinned(fitted(document(name), desk.checkpoint.depth)), UNEVEN)
+    asked = thinned(fitted(document(name), desk.checkpoint.depth))
+    if moves(name):
+        asked = on_rows(asked, UNEVEN)
     wanted = desk.tell(asked)
     agree(desk.run(asked, "hooks"), wanted)
     agree(desk.run(asked, "traced" if width == 64 else "hooks", 3), wanted)

@@ -94,6 +94,11 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
+def test_every_shipped_document_is_listed() -> None:
+    listed = re.findall(r"\]\(\.\./documents/v2/(\w+)\.json\)", page_text("docs/shipped.md"))
+    assert sorted(listed) == sorted(path.stem for path in (ROOT / "documents/v2").glob("*.json"))
+
+
 def test_every_page_can_be_reached_from_the_readme() -> None:
     seen, todo = set[Path](), [ROOT / "README.md"]
     while todo:
