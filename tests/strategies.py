@@ -201,9 +201,8 @@ class _Document:
                 own = {"w00": {**place, "mechanism": self.of("swap", "add_scaled"), "operand": "v0", "missing": "skip"}}
             if self.pick(0, 4) == 0:
                 last = list(own.values())[-1]
-                own[f"w{number}n"] = {key: last[key] for key in ("site", "pos", "missing")} | {
-                    "mechanism": "renormalize"
-                }
+                kept = {key: last[key] for key in ("site", "pos", "missing", "reach") if key in last}
+                own[f"w{number}n"] = kept | {"mechanism": "renormalize"}
             writes |= own
             models[f"m{number}"] = {"input": role, "writes": list(own)}
             reads[f"h{number}"] = self.head(role, f"m{number}")
@@ -247,9 +246,18 @@ class _Document:
             ]
             operands += [{"ref": name} for name in refs] * 3
             write["operand"] = self.of(*operands, *operands[1:])
+        if not self.exact and self.pick(0, 3) == 0:
+            # What a cache takes in, on a model that has one; nothing that is read here is as wide.
+            write |= {"site": self.cached(), "reach": self.of("lasting", "forward")}
+            write |= {"operand": 0.75} if "operand" in write else {}
         if self.pick(0, 5) == 0:
             write["features"] = [0, 2]
         return {**write, "missing": "skip"}
+
+    def cached(self) -> str:
+        name, layer = str(self.of("attention_key", "attention_value")), self.pick(0, self.depth - 1)
+        self.sites[f"{name}_{layer}"] = {"component": name, "layers": layer}
+        return f"{name}_{layer}"
 
     def metrics(self, heads: list[str]) -> dict:
         kinds: list[dict] = [

@@ -46,7 +46,7 @@ class Family:
             "attention_input_norm": (self.attention, "input"),
             **{
                 f"attention_{part}": (f"{self.attention}.{tap_name(part)}", "output")
-                for part in ("key", "value", "query")
+                for part in ("key", "value", "key_seen", "value_seen", "query")
             },
             "attention_z": (f"{self.attention}.{self.mixing}", "input"),
             "attention_premix": (f"{self.attention}.{self.mixing}", "input"),

@@ -2,14 +2,15 @@
 
 A tap is there from loading on, and closed: the model computes as if it were not. A call opens the taps that its visits
 stop at. What is seen there is [L, T, w], heads side by side. Queries are taken by an attention implementation that
-hands them on to the model's own; keys and values on their way into the cache, so that a written token keeps them; the
-residual stream after attention in front of the norm that feeds the MLP.
+hands them on to the model's own; keys and values on their way into the cache, so that a written token keeps them, and
+once more on their way out of it, where what is written is forgotten; the residual stream after attention in front of
+the norm that feeds the MLP.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import cast
 
@@ -25,6 +26,8 @@ from causalab_mini.engine.families import Family, tap_name
 from causalab_mini.errors import EngineFailure
 
 QUERY, KEY, VALUE, MID = "query", "key", "value", "mid"
+KEY_SEEN, VALUE_SEEN = "key_seen", "value_seen"
+CACHED = (KEY, VALUE, KEY_SEEN, VALUE_SEEN)
 IMPLEMENTATIONS = {"eager": "causalab_mini_eager", "sdpa": "causalab_mini_sdpa"}
 
 Attention = Callable[..., tuple[Tensor, Tensor | None]]
@@ -62,7 +65,7 @@ def attach(model: PreTrainedModel, family: Family) -> None:
     """Give every block its taps, and transformers the attention implementations that lead through them."""
     for layer, block in enumerate(cast(nn.ModuleList, model.get_submodule(family.blocks))):
         attention, norm = block.get_submodule(family.attention), block.get_submodule(family.mlp_norm)
-        for part in (KEY, VALUE, QUERY):
+        for part in (*CACHED, QUERY):
             attention.add_module(tap_name(part), Tap(part, layer).eval())
         norm.add_module(tap_name(MID), Tap(MID, layer).eval())
     AttentionInterface.register(IMPLEMENTATIONS["sdpa"], _tapped_sdpa)
@@ -90,7 +93,7 @@ def opened(model: nn.Module, inputs: Inputs, visits: Sequence[Visit]) -> Generat
                 open_ones.callback(norm.register_forward_pre_hook(_middle(tap)).remove)
         if any(tap.part == QUERY for tap in taps):
             open_ones.enter_context(_implementation(model))
-        if any(tap.part in (KEY, VALUE) for tap in taps):
+        if any(tap.part in CACHED for tap in taps):
             if inputs.cache is None:
                 raise EngineFailure("keys and values are seen on their way into a cache, and this call has none")
             open_ones.enter_context(_cached(inputs.cache, taps))
@@ -111,13 +114,13 @@ def _implementation(model: nn.Module) -> Generator[None]:
 
 @contextmanager
 def _cached(cache: Cache, taps: Sequence[Tap]) -> Generator[None]:
-    """The cache's layers let new keys and values through their taps before they take them in."""
-    layers = sorted({tap.layer for tap in taps if tap.part in (KEY, VALUE)})
+    """The cache's layers let new keys and values through their taps, before they take them in and after."""
+    layers = sorted({tap.layer for tap in taps if tap.part in CACHED})
     try:
         for number in layers:
             layer = cast(DynamicLayer, cache.layers[number])
             found = {tap.part: tap for tap in taps if tap.layer == number}
-            vars(layer)["update"] = _through(layer.update, found.get(KEY), found.get(VALUE))
+            vars(layer)["update"] = _through(layer.update, found)
         yield
     finally:
         for number in layers:
@@ -125,12 +128,21 @@ def _cached(cache: Cache, taps: Sequence[Tap]) -> Generator[None]:
 
 
 def _through(
-    update: Callable[..., tuple[Tensor, Tensor]], key: Tap | None, value: Tap | None
+    update: Callable[..., tuple[Tensor, Tensor]], taps: Mapping[str, Tap]
 ) -> Callable[..., tuple[Tensor, Tensor]]:
+    def through(part: str, value: Tensor) -> Tensor:
+        return taps[part].heads(value) if part in taps else value
+
+    def newest(part: str, value: Tensor, columns: int) -> Tensor:
+        before, new = value[:, :, :-columns], value[:, :, -columns:]
+        seen = through(part, new)
+        # What the cache holds is the cache's.
+        return value if seen is new else torch.cat((before, seen), dim=2)
+
     def run(key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
-        keys = key_states if key is None else key.heads(key_states)
-        values = value_states if value is None else value.heads(value_states)
-        return update(keys, values, *args, **kwargs)
+        columns = key_states.shape[2]
+        keys, values = update(through(KEY, key_states), through(VALUE, value_states), *args, **kwargs)
+        return newest(KEY_SEEN, keys, columns), newest(VALUE_SEEN, values, columns)
 
     return run
 

@@ -133,7 +133,8 @@ def _when(tap: Read | Write, forward: Forward) -> str:
 
 def _change(write: Write) -> str:
     features = "" if write.features is None else f" on its features {list(write.features)}"
-    return f"{write.mechanism.spelled(spelled_operand(write.operand))} {_via(write)}{features}"
+    reach = " for this forward alone" if write.place.component.passing else ""
+    return f"{write.mechanism.spelled(spelled_operand(write.operand))} {_via(write)}{features}{reach}"
 
 
 def spelled_operand(operand: Operand) -> str | None:

@@ -50,6 +50,11 @@ class Place:
         """The place of one of its layers; itself where it is not stacked."""
         return self if self.stack is None else replace(self, layer=layer, stack=None)
 
+    def seen(self) -> Place:
+        """The same value as the queries of a forward see it, which is another only for what a cache takes in."""
+        component = self.component.seen()
+        return self if component is self.component else replace(self, component=component)
+
     def each(self) -> tuple[Place, ...]:
         """The places of its layers, one by one; itself alone where it is not stacked."""
         return tuple(map(self.at, self.layers)) or (self,)

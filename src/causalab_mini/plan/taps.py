@@ -120,7 +120,7 @@ class Taps:
         )
 
     def _read(self, name: str, read: Read, batch: nodes.Batch, skipped: set[int]) -> nodes.Read:
-        place = self._place(read.site)
+        place = self._place(read.site).seen()
         with self.problems.within("pos"):
             windows = self._windows(read.pos, batch)
             windows = tuple(Reason.WRITE_SKIPPED if row in skipped else w for row, w in enumerate(windows))
@@ -141,6 +141,7 @@ class Taps:
         published: Mapping[str, Published],
     ) -> nodes.Write:
         place = self._place(write.site)
+        place = place.seen() if write.reach == "forward" else place
         mechanism = mechanisms.of(write)
         operand = self._operand(write, reads, published)
         windows: tuple[Window, ...] = ()

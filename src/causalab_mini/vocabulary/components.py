@@ -6,7 +6,7 @@ Knows names, widths and forward order. Refuses to know modules: which module of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
@@ -69,7 +69,8 @@ class Component:
     """A named value of the forward computation.
 
     `rank` orders components inside their stage (inside one layer for blocks). `value` is the name of the value
-    itself where one value has two names. A `residual` value can be projected through the final norm and the head.
+    itself where one value has two names. A `residual` value can be projected through the final norm and the head. A
+    `passing` value is what the queries of one forward see of a lasting one.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Component:
     writable: bool = True
     residual: bool = False
     value: str = ""
+    passing: bool = False
 
     @property
     def per_layer(self) -> bool:
@@ -93,10 +95,20 @@ class Component:
         """Whether later tokens look back at the value, so that a write reaches them."""
         return self.name in ("attention_key", "attention_value")
 
+    def seen(self) -> Component:
+        """The value as the queries of this forward see it: of a lasting one, after the cache has taken it in."""
+        if not self.lasting or self.passing:
+            return self
+        return replace(self, rank=SEEN[self.name], value=f"{self.name}_seen", passing=True)
+
     @property
     def identity(self) -> str:
         """The name of the value this component is, shared by its aliases."""
         return self.value or self.name
+
+
+SEEN = {"attention_key": 36, "attention_value": 38}
+"""The ranks of what is seen of keys and values, once both have gone into the cache."""
 
 
 def _block(
@@ -122,29 +134,31 @@ COMPONENTS = Registry(
         Component("input_ids", Stage.BEFORE, 0, Width.TOKEN, "the token fed", "b,P", "b,1", writable=False),
         Component("embeddings", Stage.BEFORE, 1, Width.HIDDEN, "the token embedding", "b,P,d", "b,1,d", residual=True),
         _block(0, "block_input", Width.HIDDEN, "the residual stream entering a block", residual=True),
-        _block(1, "attention_input_norm", Width.HIDDEN, "what enters attention, after the norm before it"),
-        _block(2, "attention_key", Width.KV_HEADS, "a token's keys, after rotary; a write lasts for all later queries"),
-        _block(3, "attention_value", Width.KV_HEADS, "a token's values; a write lasts for all later queries"),
-        _block(4, "attention_query", Width.HEADS, "a token's queries, after rotary"),
-        _block(5, "attention_z", Width.HEADS, "each head's output, before the output projection", inner="H,h"),
+        _block(10, "attention_input_norm", Width.HIDDEN, "what enters attention, after the norm before it"),
         _block(
-            5,
+            20, "attention_key", Width.KV_HEADS, "a token's keys, after rotary; a write lasts for all later queries"
+        ),
+        _block(30, "attention_value", Width.KV_HEADS, "a token's values; a write lasts for all later queries"),
+        _block(40, "attention_query", Width.HEADS, "a token's queries, after rotary"),
+        _block(50, "attention_z", Width.HEADS, "each head's output, before the output projection", inner="H,h"),
+        _block(
+            50,
             "attention_premix",
             Width.HEADS,
             "what enters the output projection: the heads side by side",
             inner="H·h",
             value="attention_z",
         ),
-        _block(6, "attention_output", Width.HIDDEN, "what attention adds to the residual stream", residual=True),
+        _block(60, "attention_output", Width.HIDDEN, "what attention adds to the residual stream", residual=True),
         _block(
-            7, "block_mid", Width.HIDDEN, "the residual stream after attention, in sequential blocks", residual=True
+            70, "block_mid", Width.HIDDEN, "the residual stream after attention, in sequential blocks", residual=True
         ),
-        _block(8, "mlp_input_norm", Width.HIDDEN, "the output of the norm that feeds the MLP", value="mlp_input"),
-        _block(8, "mlp_input", Width.HIDDEN, "what enters the MLP"),
-        _block(9, "mlp_activation", Width.NEURONS, "the activation function's output"),
-        _block(10, "mlp_neuron_output", Width.NEURONS, "what enters the MLP's last projection, gate included"),
-        _block(11, "mlp_output", Width.HIDDEN, "what the MLP adds to the residual stream", residual=True),
-        _block(12, "block_output", Width.HIDDEN, "the residual stream leaving a block", residual=True),
+        _block(80, "mlp_input_norm", Width.HIDDEN, "the output of the norm that feeds the MLP", value="mlp_input"),
+        _block(80, "mlp_input", Width.HIDDEN, "what enters the MLP"),
+        _block(90, "mlp_activation", Width.NEURONS, "the activation function's output"),
+        _block(100, "mlp_neuron_output", Width.NEURONS, "what enters the MLP's last projection, gate included"),
+        _block(110, "mlp_output", Width.HIDDEN, "what the MLP adds to the residual stream", residual=True),
+        _block(120, "block_output", Width.HIDDEN, "the residual stream leaving a block", residual=True),
         Component("ln_final", Stage.AFTER, 0, Width.HIDDEN, "the output of the final norm", "b,P,d", "b,1,d"),
         _after(1, "lm_head", Width.VOCABULARY, "the logits the model returns", value="logits"),
         _after(1, "logits", Width.VOCABULARY, "the logits the model returns"),

@@ -4,6 +4,9 @@ In a causal model what a column computes depends on the tokens up to it and on t
 agree column by column, in tokens and in writes, agree in value. One rule serves every case: the clean prefix before
 the first written position of a sweep, a template that all rows begin with, families of rows inside it.
 
+A key or value that is written for one forward alone is in no cache: the columns from it on are run together, by every
+lane for itself.
+
 Lanes run in rounds. In each, a lane takes the longest beginning it shares with a lane of an earlier round; lanes that
 could share still more with each other wait for the next round behind one of them, when that saves more columns than a
 further call costs.
@@ -18,8 +21,8 @@ from causalab_mini.schedule.ir import Call, Edit, Lane, LaneValue, PublishedValu
 from causalab_mini.schedule.keeps import handed_up
 from causalab_mini.schedule.limits import Shape
 
-Column = int | tuple[int, tuple[Edit, ...]]
-"""What a column computes: its token, and the edits that act there."""
+Column = int | tuple[int, tuple[Edit, ...], int]
+"""What a column computes: its token, and the edits that act there; last the lane that alone can run it, or -1."""
 
 
 @dataclass
@@ -173,7 +176,12 @@ def _columns(schedule: Schedule, number: int) -> Sequence[Column]:
                 edits.setdefault(at, []).append(edit)
         elif 0 in edit.at:
             edits.setdefault(len(lane.ids) - 1, []).append(edit)
-    return [(token, tuple(edits[at])) if at in edits else token for at, token in enumerate(lane.ids)]
+    return [_column(token, tuple(edits[at]), number) if at in edits else token for at, token in enumerate(lane.ids)]
+
+
+def _column(token: int, edits: tuple[Edit, ...], number: int) -> Column:
+    alone = any(edit.place.component.passing for edit in edits)
+    return token, edits, number if alone else -1
 
 
 def _needs(schedule: Schedule, live: list[int]) -> dict[int, set[int]]:

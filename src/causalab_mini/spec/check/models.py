@@ -63,13 +63,14 @@ def _covered(layers: Layers, written: Sequence[Layers]) -> bool:
     return layers != "all" and layers <= frozenset[int | None]().union(*(one for one in written if one != "all"))
 
 
-def _site(scope: Scope, write: str) -> tuple[str, frozenset[int] | None] | None:
+def _site(scope: Scope, write: str) -> tuple[str, frozenset[int] | None, bool] | None:
     """The module value a write changes; a block's output and the next one's input are two of them."""
     site = scope.here.document.sites.get(scope.intervention.writes[write].site)
     component = scope.here.component(scope.intervention.writes[write].site)
     if site is None or component is None:
         return None
-    return component.identity, place(component, site).parts
+    passing = scope.intervention.writes[write].reach == "forward"
+    return component.identity, place(component, site).parts, passing
 
 
 def _contradicting(scope: Scope, writes: Sequence[str], path: str) -> Iterator[Problem]:
@@ -80,6 +81,8 @@ def _contradicting(scope: Scope, writes: Sequence[str], path: str) -> Iterator[P
         here, there = scope.place(one), scope.place(other)
         if here is None or there is None or not here.meets(there):
             continue
+        if (one.reach == "forward") != (other.reach == "forward"):
+            continue  # One is for this forward, the other for later ones.
         if positions.overlap(one.pos, other.pos) and not _apart(scope, one, other):
             same = here.spelled if here.spelled == there.spelled else f"{here.spelled}, which is {there.spelled}"
             if here.spelled != there.spelled and (scope.stacked(one) or scope.stacked(other)):

@@ -32,9 +32,6 @@ def check(scope: Scope) -> Iterator[Problem]:
         if write.reach is not None and component is not None and not component.lasting:
             message = f"'reach' is about attention keys and values, and the site is {component.name}"
             yield Problem(f"{path}.reach", message, "leave 'reach' out")
-        elif write.reach == "forward":
-            message = "the reach 'forward' is not implemented yet"
-            yield Problem(f"{path}.reach", message, "leave 'reach' out: what is written stays for all later queries")
 
 
 def _mechanism(scope: Scope, write: Write, path: str) -> Iterator[Problem]:
