@@ -196,6 +196,8 @@ class CallRunner:
                 entries, columns = now.own(lane, edit.frame, edit.at)
                 if columns:
                     argument = self._arguments(edit, now.step)
+                    if isinstance(argument, Tensor) and not argument.shape[0]:
+                        continue  # No value, nothing to write.
                     if isinstance(argument, Tensor) and argument.shape[0] not in (1, len(columns)):
                         argument = argument[list(entries)]
                     at = tuple(edit.at[entry] for entry in entries)

@@ -105,6 +105,8 @@ class _Walk:
             (point.label, observe.path): observe for point in points for observe in point.plan.observes()
         }
         self._published: dict[tuple[ObserveKey, str], dict[str, Tensor]] = {}
+        self._lost: dict[tuple[ObserveKey, str], frozenset[int]] = {}
+        self._unwritten: dict[int, bool] = {}
         greedy = Greedy(tuple(sorted(run.checkpoint.eos_ids)), run.checkpoint.pad_id)
         self.calls = CallRunner(
             schedule, run.network, run.engine, greedy, self._argument, self._values, self._featurizers
@@ -124,7 +126,7 @@ class _Walk:
 
     def _reading(self, key: ObserveKey, observe: Observe) -> Reading:
         lanes = [self._schedule.bindings[key, index] for index in range(len(observe.forwards))]
-        return Reading(observe, lanes, self._values, self._run.checkpoint)
+        return Reading(observe, lanes, self._values, self._run.checkpoint, self._lacks)
 
     def _observed(self, key: ObserveKey, observe: Observe) -> Observed:
         reading = self._reading(key, observe)
@@ -135,6 +137,7 @@ class _Walk:
             for report in writes
             if (unmoved := sum(change == 0.0 for change in report.largest_change))
         )
+        warnings += tuple(self._left(key, observe))
         bundles = tuple(self._bundles(key, observe, reading))
         return Observed(key[0], key[1], tables, bundles, tuple(self._near_ties(key, observe)), writes, warnings)
 
@@ -158,8 +161,40 @@ class _Walk:
         if (key, name) not in self._published:
             observe = self._observes[key]
             publish = next(publish for publish in observe.outputs if publish.name == name)
-            self._published[key, name] = self._scorer.published(publish, self._reading(key, observe))
+            reading = self._reading(key, observe)
+            self._published[key, name] = self._scorer.published(publish, reading)
+            if (key, name) not in self._lost:
+                located = reading.located(publish.read, next(iter(reading.read(publish.read).place.layers), None))
+                self._lost[key, name] = frozenset(
+                    row for row, found in enumerate(located) if isinstance(found.value, Reason)
+                )
         return self._published[key, name]
+
+    def _lacks(self, lane: int) -> bool:
+        """Whether a write of a lane had an operand without a value, which only the run could tell."""
+        if lane not in self._unwritten:
+            self._unwritten[lane] = any(self._missing(edit) for edit in self._schedule.lanes[lane].edits)
+        return self._unwritten[lane]
+
+    def _missing(self, edit: Edit) -> bool:
+        match edit.argument:
+            case LaneValue(lane):
+                return self._lacks(lane)
+            case PublishedValue(key, name, row):
+                if (key, name) not in self._lost:
+                    self._publish(key, name)
+                lost, observe = self._lost[key, name], self._observes[key]
+                reduced = any(publish.name == name and publish.reduce == "mean" for publish in observe.outputs)
+                return len(lost) == len(observe.example_ids) if reduced else row in lost
+            case _:
+                return False
+
+    def _left(self, key: ObserveKey, observe: Observe) -> Iterator[str]:
+        """A warning for every model that the run left unwritten on some rows."""
+        for index, forward in enumerate(observe.forwards):
+            lanes = self._schedule.bindings[key, index]
+            if forward.writes and (left := sum(self._lacks(lane) for lane in lanes)):
+                yield f"'{forward.model}' is unwritten on {left} of {len(lanes)} rows: an operand had no value there"
 
     def _near_ties(self, key: ObserveKey, observe: Observe) -> Iterator[NearTie]:
         for index, forward in enumerate(observe.forwards):
@@ -193,7 +228,9 @@ class _Walk:
                 )
 
     def _argument(self, edit: Edit, step: int) -> Tensor | float | None:
-        """An edit's argument at a step: [n or 1, w]; of a generated edit, its entry for this step."""
+        """An edit's argument at a step: [n or 1, w]; of a generated edit, its entry for this step; [0, w] for none."""
+        if self._missing(edit):
+            return torch.empty(0, self._width(edit))
         match edit.argument:
             case LaneValue(lane, keep, pick):
                 value = self._values.value(lane, keep)

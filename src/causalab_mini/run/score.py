@@ -6,7 +6,7 @@ A row stands in every table, with its value or the reason it has none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -44,9 +44,15 @@ class Reading:
     """The reads of one observe step, row by row."""
 
     def __init__(
-        self, observe: Observe, lanes: Sequence[tuple[int, ...]], values: Values, checkpoint: Checkpoint
+        self,
+        observe: Observe,
+        lanes: Sequence[tuple[int, ...]],
+        values: Values,
+        checkpoint: Checkpoint,
+        unwritten: Callable[[int], bool],
     ) -> None:
-        """`lanes`: for every forward of `observe`, the lane of each row."""
+        """`lanes`: for every forward of `observe`, each row's lane; `unwritten`: whether a lane lacked an operand."""
+        self._unwritten = unwritten
         self._observe = observe
         self._lanes = lanes
         self._values = values
@@ -101,6 +107,8 @@ class Reading:
         window = read.windows[row]
         if isinstance(window, Reason):
             return Located(window, ())
+        if self._unwritten(lane):
+            return Located(Reason.WRITE_SKIPPED, ())
         keep = keep_of(read, row, place)
         assert keep is not None, "a read with a window keeps a value"
         stops = read.pos.generated and self.forward(read.name).decoding.stops
