@@ -160,7 +160,8 @@ def _agree(where: str, seen: Seen, told: oracle.Told) -> None:
         assert [(row.reason and str(row.reason), row.positions, row.tokens) for row in found] == [
             (cell.reason, cell.positions, cell.tokens) for cell in cells
         ], f"{where} {name}"
-        assert [row.row for row in found] == list(range(len(cells)))
+        layers = len({cell.layer for cell in cells})
+        assert [(row.row, row.layer) for row in found] == [(i // layers, cell.layer) for i, cell in enumerate(cells)]
         assert table.decodes == told.decodes
         assert [row.stopped_at for row in found] == [cell.stopped_at for cell in cells], f"{where} {name}"
         # A probability is held to its own size; a logit, a nat or a cosine may be the difference of larger numbers.

@@ -107,9 +107,10 @@ class Draw:
     def step(self, body: dict, name: str) -> dict:
         outputs = {}
         for read in self.random.sample(sorted(body["reads"]), min(2, len(body["reads"]))):
-            if not read.startswith("head"):
+            if not read.startswith("head") or self.several(body["reads"][read]):
                 outputs[f"{name}_{read}"] = {"read": read, "reduce": self.random.choice(["none", "mean"])}
-        self.outputs.update({key: body["reads"][spec["read"]] for key, spec in outputs.items()})
+        reads = {key: body["reads"][spec["read"]] for key, spec in outputs.items()}
+        self.outputs.update({key: read for key, read in reads.items() if not self.several(read)})
         values = [*body["metrics"], *outputs]
         if body["decode"]:
             pairs = {(read.get("model", "original"), read["input"]) for read in body["reads"].values()}
@@ -153,7 +154,7 @@ class Draw:
             }
             body["reads"][f"head{m}"] = {
                 **pick.choice(
-                    [{"site": "head"}, {"site": "logits"}, *({"site": self.site(), "view": v} for v in VIEWS)]
+                    [{"site": "head"}, {"site": "logits"}, *({"site": self.site(0.4), "view": v} for v in VIEWS)]
                 ),
                 "pos": self.position(one=True),
                 "model": f"m{m}",
@@ -178,7 +179,12 @@ class Draw:
                 kind = self.random.choice((*DISTRIBUTION, "token_logit", "logit_diff"))
             metric: dict = {"kind": kind, "of": of}
             if kind in ("kl", "js"):
-                metric["against"] = self.random.choice(heads)
+                layers = [self.sites[body["reads"][read]["site"]].get("layers") for read in (of, *heads)]
+                stacked = [isinstance(found, (list, str)) for found in layers]
+                alike = zip(heads, layers[1:], stacked[1:], strict=True)
+                metric["against"] = self.random.choice(
+                    [head for head, found, several in alike if not (several and stacked[0]) or found == layers[0]]
+                )
             elif kind == "logit_diff":
                 metric |= {"a": "base_answer", "b": "cf_answer"}
             elif kind not in ("entropy", "top_k"):
@@ -190,7 +196,15 @@ class Draw:
             body["reads"]["head_all"] = {"site": "head", "pos": {"frame": "generated", "all": True}, **of}
             body["metrics"]["whole"] = {"kind": "continuation_logprob", "of": "head_all"}
 
-    def site(self) -> str:
+    def site(self, several: float = 0.0) -> str:
+        """A declared site, of several layers as often as `several` says."""
+        if self.random.random() < several:
+            component, layers = self.random.choice(BLOCKS), list(range(self.depth))
+            self.random.shuffle(layers)
+            layers = self.random.choice(["all", layers[:2], layers])
+            name = f"{component}_{'_'.join(map(str, layers))}"
+            self.sites[name] = {"component": component, "layers": layers}
+            return name
         if self.random.random() < 0.15:
             name = self.random.choice(WHOLE)
             self.sites[name] = {"component": name}
@@ -199,6 +213,9 @@ class Draw:
             name = f"{component}{layer}"
             self.sites[name] = {"component": component, "layers": layer}
         return name
+
+    def several(self, tap: dict) -> bool:
+        return isinstance(self.sites[tap["site"]].get("layers"), (list, str))
 
     def role(self) -> str:
         return self.random.choice(["base", "base", "other"])
@@ -253,7 +270,7 @@ class Draw:
             if source and pick.random() < (0.95 if wide else 0.3) and "generated" not in str(source["pos"]):
                 position = source["pos"]
         write = {
-            "site": self.site(),
+            "site": self.site(0.25),
             "pos": position,
             "mechanism": mechanism,
             "params": params,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import strategies as st
-from tests.words import LETTERS
+from tests.tables import tables
 
 TABLE = "drawn/rows"
 STREAM = ("block_input", "attention_output", "mlp_output", "block_output")
@@ -52,33 +52,6 @@ def cases(draw: Draw, depth: int, *, exact: bool, points: bool = False) -> Case:
     """
     rows = draw(tables())
     return Case(_Document(draw, depth, rows, exact, points).made, rows)
-
-
-@st.composite
-def tables(draw: Draw) -> list[dict]:
-    """Rows of unequal length that often share a beginning, or the whole text, with another row or role."""
-    stems = draw(st.lists(st.lists(st.sampled_from(LETTERS), min_size=1, max_size=5), min_size=1, max_size=2))
-
-    def text() -> str:
-        stem = draw(st.sampled_from(stems))
-        return " ".join([*stem, *draw(st.lists(st.sampled_from(LETTERS), max_size=3))])
-
-    count = draw(st.integers(1, 4))
-    texts = [text() for _ in range(count)]
-    rows = []
-    for number in range(count):
-        answer, other = draw(st.lists(st.sampled_from(LETTERS), min_size=2, max_size=2, unique=True))
-        rows.append(
-            {
-                "example_id": f"row {number}",
-                "input": texts[number],
-                "counterfactual_inputs": [draw(st.sampled_from(texts)) if draw(st.booleans()) else text()],
-                "word": draw(st.sampled_from(LETTERS)),
-                "answer": f" {answer}",
-                "other": draw(st.sampled_from([f" {other}", f" {other}", ""])) if number else f" {other}",
-            }
-        )
-    return rows
 
 
 class _Document:
@@ -132,7 +105,10 @@ class _Document:
         kept = self.draw(st.lists(st.sampled_from(values), min_size=2, max_size=most, unique=True))
         return {"sweep": kept, "as": axis}
 
-    def site(self, axis: str) -> str:
+    def site(self, axis: str, *, several: bool = False) -> str:
+        """A declared site; of several layers, here and there, where it may be."""
+        if several and self.pick(0, 3) == 0:
+            return self.stack()
         if self.pick(0, 7) == 0:
             name = str(self.of("embeddings", "ln_final"))
             self.sites[name] = {"component": name}
@@ -140,6 +116,12 @@ class _Document:
         component = str(self.of(*STREAM, "block_output", "block_output"))
         layers = self.sweep(axis, list(range(self.depth)))
         name = f"{component}_{axis if isinstance(layers, dict) else layers}"
+        self.sites[name] = {"component": component, "layers": layers}
+        return name
+
+    def stack(self) -> str:
+        component, layers = str(self.of(*STREAM)), self.of("all", list(range(self.depth)), [self.depth - 1, 0])
+        name = f"{component}_{'_'.join(map(str, layers))}"
         self.sites[name] = {"component": component, "layers": layers}
         return name
 
@@ -224,7 +206,9 @@ class _Document:
         }
 
     def head(self, role: str, model: str) -> dict:
-        look = {"site": self.site("layer"), "view": "logits"} if self.pick(0, 3) == 0 else {"site": "head"}
+        look = (
+            {"site": self.site("layer", several=True), "view": "logits"} if self.pick(0, 3) == 0 else {"site": "head"}
+        )
         if look["site"] == "ln_final":
             look = {"site": "head"}
         return {**look, "pos": self.position(role, one=True), "model": model, "input": role}
@@ -236,7 +220,12 @@ class _Document:
         if mechanism in strengths:
             params[strengths[mechanism]] = self.sweep("strength", [0.5, 3.0] if mechanism == "clamp" else [0.5, -2.0])
         position = self.position(role, writing=True)
-        write: dict = {"site": self.site("layer"), "pos": position, "mechanism": mechanism, "params": params}
+        write: dict = {
+            "site": self.site("layer", several=True),
+            "pos": position,
+            "mechanism": mechanism,
+            "params": params,
+        }
         if mechanism in ("swap", "add_scaled", "lerp"):
             operands: list[object] = [0.75]
             operands += [

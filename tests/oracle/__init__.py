@@ -5,8 +5,9 @@
 Imports nothing of the product.
 """
 
-from tests.oracle.reading import Cell, Told, observe
+from tests.oracle.reading import observe
 from tests.oracle.sweeps import expand
+from tests.oracle.told import Cell, Told
 from tests.oracle.world import World
 
 __all__ = ["Cell", "Told", "World", "expand", "observe", "tell"]

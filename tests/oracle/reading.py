@@ -7,41 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import cache, cached_property
 
 import torch
 from tests import plain
-from tests.oracle import scoring, spaces
+from tests.oracle import scoring, spaces, stacks
 from tests.oracle.decoding import Decoding, located, said
 from tests.oracle.positions import cut, deferred, dig, pos_of, stretch, width
+from tests.oracle.told import Cell, Told
 from tests.oracle.world import Prompt, World
 from torch import Tensor
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A row under a metric: its value or the reason there is none, where it was read, what stands there."""
-
-    value: object
-    reason: str | None
-    positions: tuple[int, ...]
-    tokens: tuple[str, ...]
-    stopped_at: int | None
-
-
-@dataclass
-class Told:
-    """What an observe step must give: cells by metric, ids [N] per row by continuation, outputs by tensor name."""
-
-    decodes: bool
-    tables: dict[str, list[Cell]] = field(default_factory=dict)
-    generated: dict[str, list[list[int]] | list[int]] = field(default_factory=dict)
-    outputs: dict[str, Tensor] = field(default_factory=dict)
-
-
 def observe(world: World, document: dict) -> dict[tuple[str, ...], Told]:
     """Every observe step of one document without sweeps, by its path."""
+    document = stacks.apart(document, world.model.config.num_hidden_layers)
     told: dict[tuple[str, ...], Told] = {}
     published: dict[str, list[Tensor | str]] = {}
     for step, node in document["steps"].items():
@@ -59,7 +40,16 @@ def observe(world: World, document: dict) -> dict[tuple[str, ...], Told]:
                         told[path].outputs |= reading.principal(output, spec["read"], spec["k"])
                         continue
                     published[output], told[path].outputs[output] = reading.publish(**spec)
+    for one in told.values():
+        one.tables = stacks.together(one.tables, _side_by_side)
+        one.outputs = stacks.together(one.outputs, lambda parts: torch.stack(list(parts.values())))
     return told
+
+
+def _side_by_side(by_layer: dict[int, list[Cell]]) -> list[Cell]:
+    """The layers of one row, then those of the next."""
+    tables = [[replace(cell, layer=layer) for cell in cells] for layer, cells in by_layer.items()]
+    return [cell for cells in zip(*tables, strict=True) for cell in cells]
 
 
 class Reading:
@@ -296,12 +286,14 @@ class Reading:
     def publish(self, read: str, reduce: str = "none") -> tuple[list[Tensor | str], Tensor]:
         """An output: what each row (or all of them) hands on as an operand, and the tensor that is saved."""
         rows = [self.value(read, row)[0] for row in range(len(self.ids))]
-        there = [self.seen(read, row).float() for row in rows if isinstance(row, Tensor)]
-        pos, features = pos_of(self.reads[read]), self.world.model.config.hidden_size
+        shown = [self._shown(read, row) if isinstance(row, Tensor) else row for row in rows]
+        there = [row for row in shown if isinstance(row, Tensor)]
+        pos, config = pos_of(self.reads[read]), self.world.model.config
+        features = config.hidden_size if self.reads[read].get("view", "raw") == "raw" else config.vocab_size
         lost = torch.full((1, there[0].shape[-1] if there else features), torch.nan)
         ragged = "scope" in pos or width(pos) is None
         if self.space(self.reads[read]):
-            rows = [self.seen(read, row).float() if isinstance(row, Tensor) else row for row in rows]
+            rows = shown
         if reduce == "mean":
             if not there:
                 return [next(row for row in rows if isinstance(row, str))], lost[0]
@@ -312,8 +304,12 @@ class Reading:
             wide = self.decoding.steps - (pos.get("token") == "input")
         if "scope" in pos or wide is None:
             return rows, torch.cat([lost[:0], *there])
-        whole = torch.stack([row.float() if isinstance(row, Tensor) else lost.expand(wide, -1) for row in rows])
+        whole = torch.stack([row if isinstance(row, Tensor) else lost.expand(wide, -1) for row in shown])
         return rows, whole[:, 0] if wide == 1 else whole
+
+    def _shown(self, name: str, value: Tensor) -> Tensor:
+        seen = self.seen(name, value).float()
+        return seen.exp() if self.reads[name].get("view") == "probs" else seen
 
     def principal(self, output: str, read: str, k: int) -> dict[str, Tensor]:
         """An output of principal directions: its tensors by name."""
