@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import recurrent
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from causalab_mini.engine.modules import Network
 
 FAMILIES = ("llama", "qwen3", "gpt2", "gpt_neox")
+MORE = ("mistral", "qwen2", "gemma2", "gemma3_text", "olmo2", "mixtral", "qwen2_moe", "bloom", "opt")
 WIDTHS = (16, 64, 512)
 DEPTH = 3
 BOS, EOS, PAD = "<bos>", "<eos>", "<pad>"
 VOCABULARY = 320
-VARIANTS = {"mistral_sliding": "mistral", "gpt_neox_sequential": "gpt_neox"}
-"""Builds of a family that compute differently: a window of 6 columns, and attention before the MLP."""
-WITH_BOS = ("llama", "mistral", "mistral_sliding", "gemma2")
+VARIANTS = {"mistral_sliding": "mistral", "gpt_neox_sequential": "gpt_neox", "opt_post": "opt"}
+"""Builds of a family that compute differently: a window of 6 columns, attention before the MLP, norms after sums."""
+WITH_BOS = ("llama", "mistral", "mistral_sliding", "gemma2", "gemma3_text", "mixtral", "opt", "opt_post")
 WITH_PAD = ("llama", "qwen3", "qwen2")
 
 TEXT = (
@@ -53,20 +55,32 @@ def build(model_type: str, width: int, vocabulary: int = VOCABULARY) -> PreTrain
     """A seeded random model in fp32, eval mode, of a family or one of its variants."""
     import torch
     from transformers import (
+        BloomConfig,
         Gemma2Config,
+        Gemma3TextConfig,
         GPT2Config,
         GPTNeoXConfig,
         LlamaConfig,
         MistralConfig,
+        MixtralConfig,
+        Olmo2Config,
+        OPTConfig,
         Qwen2Config,
+        Qwen2MoeConfig,
         Qwen3Config,
     )
+    from transformers.models.bloom.modeling_bloom import BloomForCausalLM
     from transformers.models.gemma2.modeling_gemma2 import Gemma2ForCausalLM
+    from transformers.models.gemma3.modeling_gemma3 import Gemma3ForCausalLM
     from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
     from transformers.models.gpt_neox.modeling_gpt_neox import GPTNeoXForCausalLM
     from transformers.models.llama.modeling_llama import LlamaForCausalLM
     from transformers.models.mistral.modeling_mistral import MistralForCausalLM
+    from transformers.models.mixtral.modeling_mixtral import MixtralForCausalLM
+    from transformers.models.olmo2.modeling_olmo2 import Olmo2ForCausalLM
+    from transformers.models.opt.modeling_opt import OPTForCausalLM
     from transformers.models.qwen2.modeling_qwen2 import Qwen2ForCausalLM
+    from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeForCausalLM
     from transformers.models.qwen3.modeling_qwen3 import Qwen3ForCausalLM
 
     special = {
@@ -86,6 +100,14 @@ def build(model_type: str, width: int, vocabulary: int = VOCABULARY) -> PreTrain
         "max_position_embeddings": 256,
     }
     alike = {name: value for name, value in grouped.items() if name != "num_key_value_heads"}
+    learned = {
+        **special,
+        "hidden_size": width,
+        "ffn_dim": 2 * width,
+        "num_hidden_layers": DEPTH,
+        "num_attention_heads": heads(width),
+        "max_position_embeddings": 256,
+    }
     makers: dict[str, Callable[[], PreTrainedModel]] = {
         "llama": lambda: LlamaForCausalLM(LlamaConfig(**grouped)),
         "mistral": lambda: MistralForCausalLM(MistralConfig(**grouped, sliding_window=None)),
@@ -107,6 +129,39 @@ def build(model_type: str, width: int, vocabulary: int = VOCABULARY) -> PreTrain
                 final_logit_softcapping=3.0,
             )
         ),
+        # The same with norms of queries and keys and without caps; the block in the middle sees everything.
+        "gemma3_text": lambda: Gemma3ForCausalLM(
+            Gemma3TextConfig(
+                **grouped,
+                head_dim=2 * width // heads(width),
+                query_pre_attn_scalar=width,
+                sliding_window=6,
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            )
+        ),
+        # Norms after attention and MLP, and none before them.
+        "olmo2": lambda: Olmo2ForCausalLM(Olmo2Config(**grouped)),
+        # Four experts, of which every token passes two.
+        "mixtral": lambda: MixtralForCausalLM(MixtralConfig(**grouped, num_local_experts=4)),
+        # Every second block dense; the others with an expert that all tokens pass.
+        "qwen2_moe": lambda: Qwen2MoeForCausalLM(
+            Qwen2MoeConfig(
+                **grouped,
+                num_experts=4,
+                num_experts_per_tok=2,
+                moe_intermediate_size=width,
+                shared_expert_intermediate_size=width,
+                decoder_sparse_step=2,
+            )
+        ),
+        # Biases of scores instead of positions; what attention and MLP hand out has the residual stream in it.
+        "bloom": lambda: BloomForCausalLM(
+            BloomConfig(**special, hidden_size=width, n_layer=DEPTH, n_head=heads(width))
+        ),
+        "opt": lambda: OPTForCausalLM(OPTConfig(**learned, word_embed_proj_dim=width)),
+        "opt_post": lambda: OPTForCausalLM(
+            OPTConfig(**learned, word_embed_proj_dim=width // 2, do_layer_norm_before=False)
+        ),
         "gpt2": lambda: GPT2LMHeadModel(
             GPT2Config(**special, n_embd=width, n_layer=DEPTH, n_head=heads(width), n_positions=256)
         ),
@@ -114,6 +169,7 @@ def build(model_type: str, width: int, vocabulary: int = VOCABULARY) -> PreTrain
         "gpt_neox": lambda: GPTNeoXForCausalLM(GPTNeoXConfig(**alike, use_parallel_residual=True)),
         "gpt_neox_sequential": lambda: GPTNeoXForCausalLM(GPTNeoXConfig(**alike, use_parallel_residual=False)),
     }
+    makers.update(recurrent.makers(grouped, width))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(width)
         model = makers[model_type]()

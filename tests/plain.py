@@ -132,7 +132,9 @@ def _hook(module: nn.Module, side: str, items: list[Edit | Look], values: dict[s
 
 
 def _act(hidden: Tensor, items: list[Edit | Look], values: dict[str, Tensor]) -> Tensor:
-    """Edits in their order, then looks, on [1, T, w]."""
+    """Edits in their order, then looks, on [1, T, w], or [T, w] where a block works on it so."""
+    if hidden.ndim == 2:
+        return _act(hidden[None], items, values)[0]
     hidden = hidden.clone()
     for item in items:
         if isinstance(item, Edit):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from tests import families
@@ -27,13 +28,55 @@ LLAMA = {
     "mlp_neuron_output": ("mlp.down_proj", "input"),
     "mlp_output": ("mlp", "output"),
 }
+GEMMA = {
+    **LLAMA,
+    "attention_output": ("post_attention_layernorm", "output"),
+    "mlp_input_norm": ("pre_feedforward_layernorm", "output"),
+    "mlp_output": ("post_feedforward_layernorm", "output"),
+}
+OPT = {
+    "block": "model.decoder.layers.1",
+    "attention": "self_attn",
+    "attention_input_norm": ("self_attn_layer_norm", "output"),
+    "attention_output": ("self_attn", "output"),
+    "mlp_input_norm": ("final_layer_norm", "output"),
+    "mlp_input": ("fc1", "input"),
+    "mlp_activation": ("activation_fn", "output"),
+    "mlp_neuron_output": ("fc2", "input"),
+    "mlp_output": ("fc2", "output"),
+}
+
+
+def without(parts: dict, *names: str) -> dict:
+    return {name: place for name, place in parts.items() if name not in names}
+
+
+MIXTURE = without(LLAMA, "mlp_activation", "mlp_neuron_output")
 PARTS = {
-    "gemma2": {
+    "gemma2": GEMMA,
+    "gemma3_text": GEMMA,
+    "olmo2": without(
+        {
+            **LLAMA,
+            "attention_output": ("post_attention_layernorm", "output"),
+            "mlp_output": ("post_feedforward_layernorm", "output"),
+        },
+        "attention_input_norm",
+        "mlp_input_norm",
+    ),
+    "mixtral": MIXTURE,
+    "qwen2_moe": MIXTURE,
+    "bloom": {
         **LLAMA,
-        "attention_output": ("post_attention_layernorm", "output"),
-        "mlp_input_norm": ("pre_feedforward_layernorm", "output"),
-        "mlp_output": ("post_feedforward_layernorm", "output"),
+        "block": "transformer.h.1",
+        "attention": "self_attention",
+        "attention_output": ("self_attention.dense", "output"),
+        "mlp_activation": ("mlp.gelu_impl", "output"),
+        "mlp_neuron_output": ("mlp.dense_4h_to_h", "input"),
+        "mlp_output": ("mlp.dense_4h_to_h", "output"),
     },
+    "opt": OPT,
+    "opt_post": without(OPT, "attention_input_norm", "attention_output", "mlp_input_norm", "mlp_output"),
     "gpt2": {
         **LLAMA,
         "block": "transformer.h.1",
@@ -53,6 +96,7 @@ PARTS = {
         "mlp_neuron_output": ("mlp.dense_4h_to_h", "input"),
     },
 }
+ROUTING = ("router_logits", "expert_weights", "expert_indices")
 INSIDE = ("attention_query", "attention_key", "attention_value", "attention_z")
 NAME = "written_out"
 
@@ -86,10 +130,15 @@ class Stock:
         AttentionMaskInterface.register(NAME, eager_mask)
         self.model = families.build(variant, width)
         self.model.config._attn_implementation = NAME
-        self.parts = PARTS.get(families.VARIANTS.get(variant, variant), LLAMA)
-        self.parallel = variant == "gpt_neox"
+        self.parts = PARTS.get(variant, PARTS.get(families.VARIANTS.get(variant, variant), LLAMA))
+        self.middle = variant not in ("gpt_neox", "opt_post")
+        self.mixture = variant in ("mixtral", "qwen2_moe")
+        if variant == "bloom":
+            for block in self.model.transformer.h:
+                block.self_attention.forward = partial(self._biased, block.self_attention)
         self.components = [name for name in self.parts if name not in ("block", "attention")] + list(INSIDE)
-        self.components += [] if self.parallel else ["block_mid"]
+        self.components += ["block_mid"] if self.middle else []
+        self.components += ROUTING if self.mixture else []
         self.row = Row()
         AttentionInterface.register(NAME, self._attention)
 
@@ -116,7 +165,7 @@ class Stock:
             def hook(name: str, path: str, side: str) -> None:
                 module = block.get_submodule(path)
                 if side == "input":
-                    handle = module.register_forward_pre_hook(lambda _, args: (self.row.act(name, args[0]), *args[1:]))
+                    handle = module.register_forward_pre_hook(lambda _, args: (self._act(name, args[0]), *args[1:]))
                 else:
                     handle = module.register_forward_hook(lambda _, args, out: self._put(name, out, entered))
                 hooks.callback(handle.remove)
@@ -126,11 +175,27 @@ class Stock:
             for name, place in self.parts.items():
                 if isinstance(place, tuple):
                     hook(name, *place)
+            if self.mixture:
+                hooks.callback(block.mlp.register_forward_pre_hook(lambda mlp, args: self._route(mlp, args[0])).remove)
             return self.model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1]
 
+    def _act(self, name: str, value: Tensor) -> Tensor:
+        """`value` [1, T, w], or [T, w] where a block works on it so, changed and noted."""
+        return self.row.act(name, value[None])[0] if value.ndim == 2 else self.row.act(name, value)
+
+    def _route(self, mlp: nn.Module, entering: Tensor) -> None:
+        """What a router makes of `entering` [1, T, d]: the two likeliest experts and their weights."""
+        logits = entering @ mlp.gate.weight.T
+        weights, indices = logits.softmax(-1).sort(descending=True)
+        weights, indices = weights[..., :2], indices[..., :2]
+        if getattr(mlp.gate, "norm_topk_prob", True):
+            weights = weights / weights.sum(-1, keepdim=True)
+        for name, value in zip(ROUTING, (logits, weights, indices), strict=True):
+            self.row.act(name, value)
+
     def _put(self, name: str, out: Tensor | tuple, entered: list[Tensor]) -> Tensor | tuple:
-        value = self.row.act(name, out[0] if isinstance(out, tuple) else out)
-        if name == "attention_output" and not self.parallel:
+        value = self._act(name, out[0] if isinstance(out, tuple) else out)
+        if name == "attention_output" and self.middle:
             middle = entered[0] + value
             value = value + (self.row.act("block_mid", middle) - middle)
         return (value, *out[1:]) if isinstance(out, tuple) else value
@@ -155,13 +220,27 @@ class Stock:
         for head in range(query.shape[1]):
             scores = query[0, head] @ key[0, head // group].T * scaling
             scores = scores if softcap is None else softcap * torch.tanh(scores / softcap)
-            scores = scores if mask is None else scores + mask[0, 0]
+            scores = scores if mask is None else scores + mask[0, head % mask.shape[1]]
             outs.append(scores.softmax(-1) @ value[0, head // group])
         z = torch.stack(outs, dim=1)
         if inside:
             flat = self.row.act("attention_z", z.reshape(1, z.shape[0], -1))
             return flat.reshape(1, *z.shape), None
         return z[None], None
+
+    def _biased(
+        self, module: nn.Module, entering: Tensor, residual: Tensor, attention_mask: Tensor | None = None, **_: object
+    ) -> tuple[Tensor, None]:
+        """BLOOM's attention: a head's scores grow with the key's position, by its slope of 2^(-8 (head + 1) / H)."""
+        columns, count = entering.shape[1], module.num_heads
+        fused = module.query_key_value(entering).view(1, columns, count, 3, module.head_dim)
+        query, key, value = (fused[:, :, :, part].transpose(1, 2) for part in range(3))
+        slopes = torch.tensor([2 ** (-8 * (head + 1) / count) for head in range(count)])
+        bias = slopes[:, None, None] * torch.arange(columns)
+        ahead = torch.ones(columns, columns).tril() == 0
+        bias = bias.expand(count, columns, columns).masked_fill(ahead, -torch.inf)
+        z, _ = self._attention(module, query, key, value, bias[None], module.head_dim**-0.5)
+        return module.dense(z.reshape(1, columns, -1)) + residual, None
 
     def _heads(self, name: str, value: Tensor) -> Tensor:
         _, heads, columns, width = value.shape

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tests import families, plain
 from tests.cached import Decoded, decode, positions
-from tests.stock import LAYER, Row, Stock
+from tests.stock import LAYER, ROUTING, Row, Stock
 from torch import Tensor
 
 from causalab_mini.engine.caches import fresh
@@ -18,6 +18,8 @@ from causalab_mini.engine.traced import Traced
 from causalab_mini.vocabulary.components import COMPONENTS
 
 WIDTH, STEPS, EOS = 64, 4, [1]
+WIDTHS = {0: 16, 1: 64, 3: 512}
+"""How wide the models are that are written in, by step."""
 VARIANTS = (
     "llama",
     "qwen2",
@@ -28,6 +30,13 @@ VARIANTS = (
     "gpt2",
     "gpt_neox",
     "gpt_neox_sequential",
+    "gemma3_text",
+    "olmo2",
+    "mixtral",
+    "qwen2_moe",
+    "bloom",
+    "opt",
+    "opt_post",
 )
 NAMES = (
     "attention_input_norm",
@@ -47,43 +56,58 @@ NAMES = (
 SAME = {"attention_premix": "attention_z"}
 ALIKE = ("qwen2", "mistral")
 """Blocks like Llama's, but for biases: read, and not written again."""
-CASES = [(v, name) for v in VARIANTS for name in NAMES if (v, name) != ("gpt_neox", "block_mid")]
+OPT_POST = ("attention_input_norm", "attention_output", "block_mid", "mlp_input_norm", "mlp_output")
+INSIDE_MLP = ("mlp_activation", "mlp_neuron_output")
+LACKING = {
+    "gpt_neox": ("block_mid",),
+    "olmo2": ("attention_input_norm", "mlp_input_norm"),
+    "mixtral": INSIDE_MLP,
+    "qwen2_moe": INSIDE_MLP,
+    "opt_post": OPT_POST,
+}
+TRACED = ("llama", "gpt2", "gpt_neox", "bloom", "opt")
+"""Where the other engine writes too: one family of each arrangement of modules."""
+CASES = [(v, name) for v in VARIANTS for name in NAMES if name not in LACKING.get(v, ())]
+MIXTURES = ("mixtral", "qwen2_moe")
+"""An expert takes the tokens of all rows together, so that one row's choice moves the last bit of another."""
+ROUTED = [(v, name) for v in MIXTURES for name in ROUTING]
 ATTENTION = ("attention_key", "attention_value", "attention_query", "attention_z")
 BUILDS = [("llama", 512), ("qwen3", 64), ("mistral_sliding", 64), ("gemma2", 64), ("gpt2", 512), ("gpt_neox", 64)]
+BUILDS += [("olmo2", 64), ("bloom", 512), ("opt", 16)]
 
 Loaded = Callable[..., Network]
 
 
 @cache
-def stock(variant: str) -> Stock:
-    return Stock(variant, WIDTH)
+def stock(variant: str, width: int = WIDTH) -> Stock:
+    return Stock(variant, width)
 
 
-CLEAN: dict[str, Decoded] = {}
+CLEAN: dict[tuple[str, int], Decoded] = {}
 
 
-def untouched(variant: str, network: Network, ids: Tensor, mask: Tensor) -> Decoded:
-    """The decode that nothing is looked at or written in, once for every family."""
-    if variant not in CLEAN:
-        CLEAN[variant] = decode(Hooks(network), network, ids, mask, STEPS, held=EOS)
-    return CLEAN[variant]
+def untouched(variant: str, width: int, network: Network, ids: Tensor, mask: Tensor) -> Decoded:
+    """The decode that nothing is looked at or written in, once for every family and width."""
+    if (variant, width) not in CLEAN:
+        CLEAN[variant, width] = decode(Hooks(network), network, ids, mask, STEPS, held=EOS)
+    return CLEAN[variant, width]
 
 
 @pytest.fixture
 def rows(variant: str, family_folder: Callable[[str, int], object]) -> list[list[int]]:
+    # Every width of a family has one tokenizer.
     return [families.encode(family_folder(variant, WIDTH), text) for text in families.PROMPTS]
 
 
 def visits(network: Network, names: list[str], edit: tuple[str, Callable[[Tensor], Tensor]] | None) -> list[Visit]:
     """One visit for every value of the layer, in forward order, that keeps the last column; `edit` at one of them."""
-    found: dict[tuple[str, str], Visit] = {}
+    found: dict[tuple[str, str, int], Visit] = {}
     for component in sorted((COMPONENTS.get(name) for name in names), key=lambda component: component.rank):
         spot = network.locate(component.name, LAYER)
-        before = found.get((spot.path, spot.side), Visit(spot.path, spot.side))
+        before = found.get((spot.path, spot.side, spot.item), Visit(spot.path, spot.side, item=spot.item))
         change = edit[1] if edit is not None and edit[0] == component.name else before.edit
-        found[spot.path, spot.side] = Visit(
-            spot.path, spot.side, change, {**before.keep, component.name: lambda t: t[:, -1]}
-        )
+        keep = {**before.keep, component.name: lambda t: t[:, -1]}
+        found[spot.path, spot.side, spot.item] = Visit(spot.path, spot.side, change, keep, spot.item)
     return list(found.values())
 
 
@@ -103,15 +127,18 @@ def close(found: Tensor, wanted: Tensor) -> None:
     assert (found - wanted).abs().max() <= 1e-4 * wanted.abs().max().clamp(min=1)
 
 
+@pytest.mark.parametrize("width", [16, 64, 512])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_what_is_read_is_what_the_row_alone_has(variant: str, rows: list[list[int]], family_network: Loaded) -> None:
-    network = family_network(variant, WIDTH)
-    names = [name for v, name in CASES if v == variant]
+def test_what_is_read_is_what_the_row_alone_has(
+    variant: str, width: int, rows: list[list[int]], family_network: Loaded
+) -> None:
+    network = family_network(variant, width)
+    names = [name for v, name in (*CASES, *ROUTED) if v == variant]
     for engine in (Hooks, Traced):
         ids, mask = plain.pad(rows)
         found = decode(engine(network), network, ids, mask, STEPS, lambda _: visits(network, names, None), EOS)
         for lane, row in enumerate(rows):
-            assert_is_row_alone(found, lane, stock(variant).decode(row, STEPS, EOS, Row()))
+            assert_is_row_alone(found, lane, stock(variant, width).decode(row, STEPS, EOS, Row()))
 
 
 @pytest.mark.parametrize("step", [0, 1, 3])
@@ -119,7 +146,8 @@ def test_what_is_read_is_what_the_row_alone_has(variant: str, rows: list[list[in
 def test_a_write_is_what_the_row_alone_does(
     variant: str, name: str, step: int, rows: list[list[int]], family_network: Loaded
 ) -> None:
-    network, lane = family_network(variant, WIDTH), 0
+    width, lane = WIDTHS[step], 0
+    network = family_network(variant, width)
     names = [other for v, other in CASES if v == variant]
     back = 2 if step == 0 else 1
 
@@ -130,10 +158,10 @@ def test_a_write_is_what_the_row_alone_does(
 
     # Where one value has two names, each is a name of what was written.
     token = len(rows[lane]) - back + step
-    alone = stock(variant).decode(rows[lane], STEPS, EOS, Row(SAME.get(name, name), token, flip))
+    alone = stock(variant, width).decode(rows[lane], STEPS, EOS, Row(SAME.get(name, name), token, flip))
     ids, mask = plain.pad(rows)
-    clean = untouched(variant, network, ids, mask)
-    for engine in (Hooks, Traced):
+    clean = untouched(variant, width, network, ids, mask)
+    for engine in (Hooks, Traced) if variant in TRACED else (Hooks,):
         written = decode(
             engine(network),
             network,
@@ -150,7 +178,11 @@ def test_a_write_is_what_the_row_alone_does(
         )
         assert moved > 1e-4
         for other in range(1, len(rows)):
-            assert all(torch.equal(written.logits[now][other], clean.logits[now][other]) for now in range(STEPS))
+            for now in range(STEPS):
+                if variant in MIXTURES:
+                    close(written.logits[now][other], clean.logits[now][other])
+                else:
+                    assert torch.equal(written.logits[now][other], clean.logits[now][other])
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -159,12 +191,12 @@ def test_a_write_is_what_the_row_alone_does(
 def test_looking_inside_attention_changes_no_bit(
     variant: str, width: int, attention: str, dtype: str, family_folder: Callable[..., object]
 ) -> None:
-    if variant == "gemma2" and attention == "sdpa":
+    if variant in ("gemma2", "bloom") and attention == "sdpa":
         pytest.skip("this family has no sdpa")
     folder = family_folder(variant, width)
     network = load(folder, dtype, attention, "cpu")
     ids, mask = plain.pad([families.encode(folder, text) for text in families.PROMPTS])
-    looks = [*ATTENTION, "block_mid"] if variant != "gpt_neox" else list(ATTENTION)
+    looks = [*ATTENTION, *(["block_mid"] if "block_mid" not in LACKING.get(variant, ()) else [])]
     plainly = decode(Hooks(network), network, ids, mask, STEPS, held=EOS)
     for engine in (Hooks, Traced):
         seen = decode(engine(network), network, ids, mask, STEPS, lambda _: visits(network, looks, None), EOS)

@@ -19,8 +19,10 @@ LAYER = 1
 STEPS = 4
 EOS = [1]
 MODELS = [(model, width) for model in families.FAMILIES for width in families.WIDTHS]
-MORE = [(model, 64) for model in ("qwen2", "mistral", "gemma2", *families.VARIANTS)]
-WINDOWED = [("mistral_sliding", 64), ("gemma2", 64)]
+MORE = [(model, 64) for model in (*families.MORE, *families.VARIANTS)]
+ADDING = [case for case in MORE if case[0] != "opt_post"]
+"""Where a block's output is its input and what is added to it."""
+WINDOWED = [("mistral_sliding", 64), ("gemma2", 64), ("gemma3_text", 64)]
 """Their caches here keep what the window has passed, masked: sums of other length, equal but for the last bit."""
 
 Folder = Callable[[str, int], object]
@@ -112,7 +114,7 @@ def assert_is_row_alone(decoded: Decoded, lane: int, alone: plain.Rollout) -> No
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-@pytest.mark.parametrize(("model", "width"), MODELS + MORE)
+@pytest.mark.parametrize(("model", "width"), MODELS + ADDING)
 def test_traced_is_hooks_to_the_bit(model: str, width: int, dtype: str, batch: Batch, family_network: Loaded) -> None:
     network = family_network(model, width, dtype)
     for step in (0, 2):
@@ -127,7 +129,7 @@ def test_traced_is_hooks_to_the_bit(model: str, width: int, dtype: str, batch: B
 
 
 @pytest.mark.parametrize("engine", [Hooks, Traced])
-@pytest.mark.parametrize(("model", "width"), MODELS + MORE)
+@pytest.mark.parametrize(("model", "width"), MODELS + ADDING)
 def test_a_lane_of_a_padded_batch_is_its_row_alone(
     model: str, width: int, batch: Batch, family_network: Loaded, engine: type[Engine]
 ) -> None:
@@ -237,7 +239,7 @@ def _last_block(network: Network) -> Visit:
     return Visit(place.path, place.side, None, {"last": lambda t: t[:, -1]})
 
 
-@pytest.mark.parametrize(("model", "width"), MODELS + MORE)
+@pytest.mark.parametrize(("model", "width"), MODELS + ADDING)
 def test_what_attention_and_mlp_add_is_the_difference_over_the_block(
     model: str, width: int, batch: Batch, family_network: Loaded
 ) -> None:

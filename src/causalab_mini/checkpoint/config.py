@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from causalab_mini.checkpoint import files
-from causalab_mini.checkpoint.families import Capability, capability_of
+from causalab_mini.checkpoint import blocks, files
+from causalab_mini.checkpoint.families import Capability, Mixer, capability_of
 from causalab_mini.checkpoint.files import Json
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
 
@@ -22,14 +22,30 @@ DEFAULT_WINDOW = 4096
 """What transformers takes for a model that slides and does not say how far."""
 
 NEURONS = ("intermediate_size", "n_inner", "ffn_dim")
+EXPERTS = ("num_experts", "num_local_experts")
 CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """The recurrent mixers of a checkpoint: the blocks that have one, and its sizes.
+
+    Keys and queries have `key_heads` heads, K wide; values and states `value_heads`, values U wide.
+    """
+
+    layers: tuple[int, ...]
+    key_heads: int
+    key_width: int
+    value_heads: int
+    value_width: int
 
 
 @dataclass(frozen=True)
 class Config:
     """Numbers of a config. Sizes are counts: `depth` blocks, `hidden` width, `vocab` rows of the head.
 
-    `parallel`: whether attention and MLP of a block read the same input.
+    `parallel`: whether attention and MLP of a block read the same input. `lacking`: components that no block has, with
+    the reason. `mixtures`: the blocks whose MLP is a mixture of `experts` experts; every token passes `chosen` of them.
     """
 
     model_type: str
@@ -45,6 +61,11 @@ class Config:
     eos_ids: frozenset[int]
     pad_id: int | None
     window: int | None = None
+    recurrent: Recurrent | None = None
+    lacking: Mapping[str, str] = field(default_factory=dict[str, str])
+    mixtures: frozenset[int] = frozenset()
+    experts: int = 0
+    chosen: int = 0
     generation_config: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
     @property
@@ -56,6 +77,11 @@ class Config:
     def capability(self) -> Capability | None:
         """What holds for this family; None when its places cannot be read and written."""
         return capability_of(self.model_type)
+
+    @property
+    def mixer(self) -> Mixer | None:
+        """What stands in place of attention in some blocks, if anything does."""
+        return None if self.capability is None else self.capability.mixer
 
 
 def read(folder: Path) -> Config:
@@ -75,11 +101,12 @@ def read(folder: Path) -> Config:
     model_type = sizes.get("model_type", config.get("model_type"))
     if not isinstance(model_type, str):
         raise ModelUnavailable(f"{folder / files.CONFIG} names no 'model_type'")
-    depth, hidden, heads, vocab = (_size(folder, sizes, names) for names in (DEPTH, HIDDEN, HEADS, ("vocab_size",)))
+    depth, hidden, vocab = (_size(folder, sizes, names) for names in (DEPTH, HIDDEN, ("vocab_size",)))
     eos = (
         ids_of(generation.get("eos_token_id")) | ids_of(config.get("eos_token_id")) | ids_of(sizes.get("eos_token_id"))
     )
     family = capability_of(model_type)
+    heads = _size(folder, sizes, HEADS) if family is None or family.attends else 1
     pad = sorted(ids_of(config.get("pad_token_id")) or ids_of(sizes.get("pad_token_id")))
     return Config(
         model_type=model_type,
@@ -95,20 +122,62 @@ def read(folder: Path) -> Config:
         eos_ids=frozenset(token for token in eos if token < vocab),
         pad_id=next((token for token in pad if token < vocab), None),
         window=_window(model_type, sizes),
+        lacking=blocks.lacking(model_type, sizes),
+        mixtures=blocks.mixtures(model_type, sizes, depth),
+        experts=_number(sizes, EXPERTS) or (family.experts if family else 0),
+        chosen=_number(sizes, ("num_experts_per_tok",)) or (family.chosen if family else 0),
+        recurrent=None if family is None or family.mixer is None else _recurrent(folder, sizes, family, depth, hidden),
         generation_config=generation,
     )
 
 
+def _recurrent(folder: Path, config: Mapping[str, Json], family: Capability, depth: int, hidden: int) -> Recurrent:
+    """The recurrent blocks of a config, and their sizes."""
+    mixer = family.mixer
+    assert mixer is not None, "a family without a mixer has no recurrent blocks"
+
+    def size(name: str) -> int:
+        # What configs leave out is what transformers makes of the others.
+        made = {"intermediate_size": int(hidden * _factor(config, "expand", 2)), "mamba_d_head": None}
+        known = _number(config, (name,))
+        if known is None and name == "mamba_d_head":
+            known = int(hidden * _factor(config, "mamba_expand", 2)) // size("mamba_n_heads")
+        return known or made.get(name) or _size(folder, config, (name,))
+
+    return Recurrent(
+        layers=_recurrent_layers(config, family, depth),
+        key_heads=1 if mixer.key_heads is None else size(mixer.key_heads),
+        key_width=size(mixer.key_width),
+        value_heads=size(mixer.value_heads),
+        value_width=1 if mixer.value_width is None else size(mixer.value_width),
+    )
+
+
+def _recurrent_layers(config: Mapping[str, Json], family: Capability, depth: int) -> tuple[int, ...]:
+    """The numbers of the blocks that have a mixer, by the three ways configs say so."""
+    if not family.attends:
+        return tuple(range(depth))
+    kinds, attending = config.get("layer_types"), config.get("attn_layer_indices")
+    if isinstance(kinds, list):
+        return tuple(layer for layer, kind in enumerate(kinds) if kind == "linear_attention")
+    if "attn_layer_indices" in config:
+        own = attending if isinstance(attending, list) else []
+        return tuple(layer for layer in range(depth) if layer not in own)
+    interval = _number(config, ("full_attention_interval",)) or 4
+    return tuple(layer for layer in range(depth) if (layer + 1) % interval)
+
+
+def _factor(config: Mapping[str, Json], name: str, default: float) -> float:
+    found = config.get(name, default)
+    return found if isinstance(found, int | float) else default
+
+
 def _window(model_type: str, config: Mapping[str, Json]) -> int | None:
     """How many columns the attention of some block is limited to, None where all see the whole text."""
-    slides = (
-        config.get("use_sliding_window") is True
-        if model_type.startswith("qwen")
-        else model_type in ("mistral", "gemma2")
-    )
-    if not slides:
+    if model_type.startswith("qwen") and config.get("use_sliding_window") is not True:
         return None
-    window = config.get("sliding_window", DEFAULT_WINDOW)
+    slides = model_type in ("mistral", "gemma2", "gemma3_text")
+    window = config.get("sliding_window", DEFAULT_WINDOW if slides else None)
     return window if isinstance(window, int) else None
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from causalab_mini.checkpoint import answers, files, template
+from causalab_mini.checkpoint import answers, blocks, files, template
 from causalab_mini.checkpoint.answers import AnswerProblem
 from causalab_mini.checkpoint.config import Config
 from causalab_mini.checkpoint.files import Json
@@ -118,18 +118,74 @@ class Checkpoint:
             Width.HEADS: self.heads * self.head_dim,
             Width.KV_HEADS: self.kv_heads * self.head_dim,
             Width.NEURONS: self.config.neurons,
+            **self._recurrent_widths,
+            Width.EXPERTS: self.config.experts,
+            Width.CHOSEN: self.config.chosen,
             Width.VOCABULARY: self.vocab,
         }
         return sizes[component.width]
 
+    @property
+    def _recurrent_widths(self) -> dict[Width, int]:
+        own = self.config.recurrent
+        if own is None:
+            return dict.fromkeys((Width.STATE_KEYS, Width.STATE_VALUES, Width.STATE_HEADS, Width.STATE), 0)
+        return {
+            Width.STATE_KEYS: own.key_heads * own.key_width,
+            Width.STATE_VALUES: own.value_heads * own.value_width,
+            Width.STATE_HEADS: own.value_heads,
+            Width.STATE: own.value_heads * own.key_width * own.value_width,
+        }
+
     def heads_of(self, component: Component) -> int:
         """How many heads the last axis of `component` is made of: keys and values have heads of their own."""
+        own = self.config.recurrent
+        if component.recurrent and own is not None:
+            return own.key_heads if component.width is Width.STATE_KEYS else own.value_heads
         return self.kv_heads if component.width is Width.KV_HEADS else self.heads
 
-    def lacks(self, component: Component) -> str | None:
-        """Why this checkpoint has no such value, or None when it has one."""
+    def lacks(self, component: Component, layer: int | None = None) -> str | None:
+        """Why this checkpoint (in block `layer`, where it matters) has no such value, or None when it has one."""
+        own = self.config.recurrent
+        mixer = self.config.mixer
+        if own is None or mixer is None:
+            if component.recurrent:
+                return "its blocks mix tokens by attention alone"
+        elif component.recurrent:
+            part = component.name.removeprefix("linear_attention_")
+            if part not in (*mixer.parts, "state", "state_in", "output"):
+                return f"{mixer.kind} has nothing of its own that could be called so"
+            if layer is not None and layer not in own.layers:
+                return f"block {layer} mixes tokens by attention; those with {mixer.kind} are {_numbers(own.layers)}"
+        elif len(own.layers) == self.depth and (component.attention or component.mlp):
+            return f"its blocks have {mixer.kind} in them and nothing else"
+        elif component.attention and layer in own.layers:
+            others = tuple(number for number in range(self.depth) if number not in own.layers)
+            return f"block {layer} mixes tokens by {mixer.kind}; those with attention are {_numbers(others)}"
         if component.name == "block_mid" and self.config.parallel:
             return "its blocks run attention and the MLP side by side on one input, with nothing between them"
+        return self.config.lacking.get(component.name) or self._lacks_in_mlp(component, layer)
+
+    def _lacks_in_mlp(self, component: Component, layer: int | None) -> str | None:
+        mixtures = self.config.mixtures
+        mixed = mixtures.issuperset(range(self.depth)) if layer is None else layer in mixtures
+        if component.name in blocks.INSIDE_MLP and mixed:
+            return blocks.EXPERTS
+        if component.name in blocks.ROUTING and not mixtures:
+            return blocks.DENSE
+        if component.name in blocks.ROUTING and layer is not None and layer not in mixtures:
+            return f"the MLP of block {layer} is dense; mixtures of experts are {_numbers(tuple(sorted(mixtures)))}"
+        return None
+
+    def fixed(self, component: Component) -> str | None:
+        """Why a value of this checkpoint can only be read, where others of its name can be written."""
+        mixer = None if self.config.capability is None else self.config.capability.mixer
+        if (
+            mixer is not None
+            and component.recurrent
+            and component.name.removeprefix("linear_attention_") in mixer.fixed
+        ):
+            return f"{mixer.kind} makes it of other values on the way"
         return None
 
     def value_of(self, component: Component) -> str:
@@ -200,3 +256,7 @@ class Checkpoint:
     def digest(self) -> str:
         """One SHA-256 for all files that decide what the model computes. Reads the weights."""
         return files.folder_digest(self.file_digests)
+
+
+def _numbers(layers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, layers))

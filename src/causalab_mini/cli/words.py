@@ -98,7 +98,7 @@ def _component(component: Component) -> Word:
     if component.residual:
         limits.append("can be viewed as logits or probs")
     if component.value:
-        limits.append(f"another name of {component.value}")
+        limits.append(f"{'the softmax' if component.distribution else 'another name'} of {component.value}")
     facts: dict[str, object] = {
         "shape": component.shape,
         "step_shape": component.step_shape,

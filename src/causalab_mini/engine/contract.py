@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache
+from transformers.cache_utils import Cache, CacheLayerMixin
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,17 @@ class Join:
     hidden: Tensor
 
 
+class Given:
+    """What passed into the recurrence of one mixer in one call, by part: [L, T, heads, …]."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, Tensor] = {}
+
+    def of(self, lanes: Tensor, columns: slice) -> dict[str, Tensor]:
+        """The parts of some lanes at some columns: [n, t, heads, …] fp32."""
+        return {name: part[lanes.to(part.device), columns].float() for name, part in self.parts.items()}
+
+
 @dataclass(frozen=True)
 class Inputs:
     """One call: L lanes, T new columns, P columns already in the cache.
@@ -29,6 +40,7 @@ class Inputs:
     `ids` and `positions` [L, T] int64, `mask` [L, P+T] int64 (1 real, 0 padding); `head` [K]: the columns of T,
     ascending, whose logits are computed. `cache` grows by T columns. With `joins`, in the order of layers, every lane
     enters by one of them: a block runs the lanes that have joined, and blocks before the first join are left out.
+    `given`: blocks whose recurrent mixer is listened to, each with what is filled by the call.
     """
 
     ids: Tensor
@@ -37,29 +49,42 @@ class Inputs:
     head: Tensor
     cache: Cache | None = None
     joins: tuple[Join, ...] = ()
+    given: Mapping[int, Given] = field(default_factory=dict[int, "Given"])
 
     def __post_init__(self) -> None:
-        past = 0 if self.cache is None else self.cache.get_seq_length()
+        past = 0 if self.cache is None else length(self.cache, self.past)
         lanes, width = self.ids.shape if self.ids.ndim == 2 else (-1, -1)
         wanted = {"positions": (lanes, width), "mask": (lanes, past + width), "head": (self.head.shape[0],)}
         found = {name: tuple(getattr(self, name).shape) for name in wanted}
         if lanes < 0 or found != wanted:
             raise ValueError(f"a call on ids {tuple(self.ids.shape)} after {past} columns has {found}, not {wanted}")
 
+    @property
+    def past(self) -> int:
+        """P: the columns in the cache before the call."""
+        return self.mask.shape[1] - self.ids.shape[1]
+
+
+def length(cache: Cache, unknown: int) -> int:
+    """How many columns a cache holds; `unknown` where all its layers keep a state in place of columns."""
+    return cache.get_seq_length() if any(isinstance(layer, CacheLayerMixin) for layer in cache.layers) else unknown
+
 
 @dataclass(frozen=True)
 class Visit:
     """A stop at one side of one module.
 
-    The tensor is the module's first input or its output (the first element of a tuple; the logits [L, K, V] at the
-    root, whose path is ""). `edit` maps the tensor to its replacement, then each `keep` maps it to a tensor to hand
-    back: edits before keeps.
+    The tensor is the module's first input or its output (element `item` of a tuple; the logits [L, K, V] at the root,
+    whose path is ""). Where the module works on the columns of all lanes one under the other, [L·T, w], it is seen as
+    [L, T, w]. `edit` maps the tensor to its replacement, then each `keep` maps it to a tensor to hand back: edits
+    before keeps.
     """
 
     module: str
     side: Literal["input", "output"]
     edit: Callable[[Tensor], Tensor] | None = None
     keep: Mapping[str, Callable[[Tensor], Tensor]] = field(default_factory=dict[str, Callable[[Tensor], Tensor]])
+    item: int = 0
 
 
 class Engine(Protocol):

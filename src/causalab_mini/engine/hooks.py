@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from causalab_mini.engine.contract import Inputs, Visit
+from causalab_mini.engine.mixers import looked_into
 from causalab_mini.engine.modules import Network
 from causalab_mini.engine.stagger import staggered
 from causalab_mini.engine.taps import opened
@@ -33,12 +34,15 @@ class Hooks:
             border(),
             torch.inference_mode(),
             opened(self._model, inputs, visits),
+            looked_into(self._model, self._network.family, inputs, visits),
             staggered(self._network, inputs),
             ExitStack() as hooks,
         ):
             for visit in visits:
-                hooks.enter_context(_placed(self._model.get_submodule(visit.module), visit, kept, order.append))
-            self._model(**arguments(inputs))
+                hooks.enter_context(
+                    _placed(self._model.get_submodule(visit.module), visit, kept, order.append, inputs.ids.shape[1])
+                )
+            self._model(**arguments(inputs, attends=bool(self._network.family.attention)))
         if order != list(visits):
             raise EngineFailure(
                 "the model came to "
@@ -51,7 +55,7 @@ class Hooks:
 
 @contextmanager
 def _placed(
-    module: nn.Module, visit: Visit, kept: dict[str, Tensor], arrived: Callable[[Visit], None]
+    module: nn.Module, visit: Visit, kept: dict[str, Tensor], arrived: Callable[[Visit], None], columns: int
 ) -> Generator[None]:
     """A hook on `module` for as long as the block lasts, acting as `visit` says each time the module runs."""
 
@@ -60,7 +64,7 @@ def _placed(
     ) -> tuple[tuple[Value, ...], dict[str, Value]] | None:
         arrived(visit)
         first = args[0] if args else next(iter(kwargs.values()))
-        replacement = stop(visit, first, kept)
+        replacement = stop(visit, first, kept, columns)
         if replacement is None:
             return None
         if args:
@@ -69,7 +73,7 @@ def _placed(
 
     def after(_: nn.Module, args: tuple[Value, ...], value: Value) -> Value | None:
         arrived(visit)
-        return stop(visit, value, kept)
+        return stop(visit, value, kept, columns)
 
     if visit.side == "input":
         handle = module.register_forward_pre_hook(before, with_kwargs=True)

@@ -20,21 +20,24 @@ from torch import Tensor, nn
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
-from causalab_mini.engine import taps
+from causalab_mini.engine import mixers, taps
 from causalab_mini.engine.families import FAMILIES, Family, Side, family_of
 from causalab_mini.errors import ModelUnavailable, suggest
 
 DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 DEVICES = ("cpu", "cuda", "mps", "auto")
 ATTENTIONS = ("eager", "sdpa")
+LOGITS = ("logit_scale", "logits_scaling", "final_logit_softcapping")
+"""What configs call a factor of the logits, a divisor of them, and their cap."""
 
 
 @dataclass(frozen=True)
 class Spot:
-    """One side of one module: a dotted path from the root ("" is the root itself), and which side."""
+    """One side of one module: a dotted path from the root ("" is the root itself), which side, which element of it."""
 
     path: str
     side: Side
+    item: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Network:
         """
         family = self.family
         whole = {
-            "embeddings": Spot(family.embeddings, "output"),
+            "embeddings": Spot(self._there(family.projected) or family.embeddings, "output"),
             "ln_final": Spot(family.norm, "output"),
             "lm_head": Spot("", "output"),
             "logits": Spot("", "output"),
@@ -71,17 +74,26 @@ class Network:
             raise ValueError(f"no module holds '{component}'")
         if layer is None or not 0 <= layer < self.depth:
             raise ValueError(f"{component} needs a layer from 0 to {self.depth - 1}, not {layer}")
-        path, side = place
-        return Spot(f"{family.blocks}.{layer}.{path}".removesuffix("."), side)
+        return Spot(f"{family.blocks}.{layer}.{place.path}".removesuffix("."), place.side, place.item)
+
+    def _there(self, path: str) -> str:
+        """`path`, where the model has a module there; a family's part may be left out by the config."""
+        parent, _, name = path.rpartition(".")
+        return path if path and getattr(self.model.get_submodule(parent), name, None) is not None else ""
 
     def unembed(self, hidden: Tensor) -> Tensor:
-        """Logits [n, V] of residual-stream vectors `hidden` [n, d]: the final norm, the head, and the cap if any."""
+        """Logits [n, V] of residual-stream vectors `hidden` [n, d]: the final norm, the head, the scale and the cap."""
         if hidden.ndim != 2:
             raise ValueError(f"unembed takes [n, d], not {tuple(hidden.shape)}")
-        norm, head = self.model.get_submodule(self.family.norm), self.model.get_submodule(self.family.head)
+        ways = [self._there(path) for path in (self.family.norm, self.family.narrowed, self.family.head)]
         with torch.no_grad():
-            logits = cast(Tensor, head(norm(hidden)))
-            cap = cast(float | None, getattr(self.model.config, "final_logit_softcapping", None))
+            logits = hidden
+            for path in filter(None, ways):
+                logits = cast(Tensor, self.model.get_submodule(path)(logits))
+            config = self.model.config
+            scale, divisor, cap = (cast(float | None, getattr(config, name, None)) for name in LOGITS)
+            logits = logits if scale is None else logits * scale
+            logits = logits if divisor is None else logits / divisor
             return logits if cap is None else torch.tanh(logits / cap) * cap
 
 
@@ -118,6 +130,7 @@ def load(folder: Path, dtype: str, attn_implementation: str | None = None, devic
     model.eval()
     model.requires_grad_(False)
     taps.attach(model, family)
+    mixers.attach(model, family)
     return Network(model, family, placement or model.device)
 
 
@@ -165,7 +178,8 @@ def _read(
     """The family's own class, filled from the folder's safetensors; raises when a weight is absent or misshapen."""
     with _quiet():
         # The family's own module: the Auto classes import this one as well, and the table of all the others.
-        module = importlib.import_module(f"transformers.models.{family.model_type}.modeling_{family.model_type}")
+        name = family.module or family.model_type
+        module = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
         architecture = cast(type[PreTrainedModel], getattr(module, family.architecture))
         loaded = architecture.from_pretrained(
             str(folder),

@@ -31,20 +31,32 @@ CACHED = (KEY, VALUE, KEY_SEEN, VALUE_SEEN)
 IMPLEMENTATIONS = {"eager": "causalab_mini_eager", "sdpa": "causalab_mini_sdpa"}
 
 Attention = Callable[..., tuple[Tensor, Tensor | None]]
+Split = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 class Tap(nn.Module):
-    """An identity. `owner` is the attention or the norm it belongs to, `part` what passes through it."""
+    """An identity. `part` says what passes through it; `split` is the attention's method that hands out queries, keys
+    and values, where no interface is given them.
+    """
 
-    def __init__(self, part: str, layer: int) -> None:
+    def __init__(self, part: str, layer: int, split: str = "") -> None:
         super().__init__()
         self.part = part
+        self.split = split
         self.layer = layer
         self.open = False
 
     def forward(self, value: Tensor) -> Tensor:
         """`value` [L, T, w] as it is."""
         return value
+
+    def side_by_side(self, value: Tensor) -> Tensor:
+        """`value` [L, T, H, …] after what is done at the tap, where it is [L, T, w]."""
+        if not self.open:
+            return value
+        flat = value.flatten(2) if value.ndim > 3 else value
+        seen = cast(Tensor, self(flat))
+        return value if seen is flat else seen.reshape(value.shape)
 
     def heads(self, value: Tensor) -> Tensor:
         """`value` [L, H, T, h] after what is done at the tap, where it is [L, T, H·h]."""
@@ -64,10 +76,13 @@ class Tap(nn.Module):
 def attach(model: PreTrainedModel, family: Family) -> None:
     """Give every block its taps, and transformers the attention implementations that lead through them."""
     for layer, block in enumerate(cast(nn.ModuleList, model.get_submodule(family.blocks))):
-        attention, norm = block.get_submodule(family.attention), block.get_submodule(family.mlp_norm)
-        for part in (*CACHED, QUERY):
-            attention.add_module(tap_name(part), Tap(part, layer).eval())
-        norm.add_module(tap_name(MID), Tap(MID, layer).eval())
+        if attention := getattr(block, family.attention or "-", None):
+            for part in (KEY, VALUE, QUERY):
+                attention.add_module(tap_name(part), Tap(part, layer, family.split).eval())
+            for part in (KEY_SEEN, VALUE_SEEN):
+                attention.add_module(tap_name(part), Tap(part, layer).eval())
+        if family.middle:
+            block.get_submodule(family.middle).add_module(tap_name(MID), Tap(MID, layer).eval())
     AttentionInterface.register(IMPLEMENTATIONS["sdpa"], _tapped_sdpa)
     AttentionMaskInterface.register(IMPLEMENTATIONS["sdpa"], sdpa_mask)
     AttentionInterface.register(IMPLEMENTATIONS["eager"], _tapped_eager)
@@ -88,9 +103,14 @@ def opened(model: nn.Module, inputs: Inputs, visits: Sequence[Visit]) -> Generat
                 continue
             open_ones.callback(setattr, tap, "open", False)
             tap.open = True
+            owner = model.get_submodule(visit.module.rpartition(".")[0])
             if tap.part == MID:
-                norm = model.get_submodule(visit.module.rpartition(".")[0])
-                open_ones.callback(norm.register_forward_pre_hook(_middle(tap)).remove)
+                # Before what looks at the module's own input, which comes after.
+                open_ones.callback(owner.register_forward_pre_hook(_middle(tap), prepend=True).remove)
+            elif tap.split and tap.split not in vars(owner):
+                vars(owner)[tap.split] = _splitting(getattr(owner, tap.split), owner)
+                open_ones.callback(vars(owner).pop, tap.split)
+        taps = [tap for tap in taps if not tap.split]
         if any(tap.part == QUERY for tap in taps):
             open_ones.enter_context(_implementation(model))
         if any(tap.part in CACHED for tap in taps):
@@ -143,6 +163,18 @@ def _through(
         columns = key_states.shape[2]
         keys, values = update(through(KEY, key_states), through(VALUE, value_states), *args, **kwargs)
         return newest(KEY_SEEN, keys, columns), newest(VALUE_SEEN, values, columns)
+
+    return run
+
+
+def _splitting(split: Split, attention: nn.Module) -> Split:
+    """The attention's method that hands out queries, keys and values, which go through their taps before."""
+    taps = [cast(Tap, attention.get_submodule(tap_name(part))) for part in (KEY, VALUE, QUERY)]
+
+    def run(fused: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = split(fused)
+        key, value, query = (tap.heads(each) for tap, each in zip(taps, (key, value, query), strict=True))
+        return query, key, value
 
     return run
 

@@ -14,6 +14,7 @@ from nnsight import NNsight
 from torch import Tensor
 
 from causalab_mini.engine.contract import Inputs, Visit
+from causalab_mini.engine.mixers import looked_into
 from causalab_mini.engine.modules import Network
 from causalab_mini.engine.stagger import staggered
 from causalab_mini.engine.taps import opened
@@ -44,28 +45,29 @@ class Traced:
         check(visits)
         kept: dict[str, Tensor] = {}
         root = self._root
-        call = arguments(inputs)
+        call, columns = arguments(inputs, attends=bool(self._network.family.attention)), inputs.ids.shape[1]
         with (
             border(),
             torch.inference_mode(),
             opened(self._network.model, inputs, visits),
+            looked_into(self._network.model, self._network.family, inputs, visits),
             staggered(self._network, inputs),
         ):
             stops = [(visit, root.get(visit.module) if visit.module else root) for visit in visits]
             # nnsight reads this statement's source and runs its body beside the forward: one item, plain names.
             with root.trace(**call):
                 for visit, envoy in stops:
-                    _act(visit, envoy, kept)
+                    _act(visit, envoy, kept, columns)
         return kept
 
 
-def _act(visit: Visit, envoy: _Envoy, kept: dict[str, Tensor]) -> None:
+def _act(visit: Visit, envoy: _Envoy, kept: dict[str, Tensor], columns: int) -> None:
     """Wait for the model to come to `envoy`'s side, and act as `visit` says."""
     if visit.side == "input":
-        replacement = stop(visit, envoy.input, kept)
+        replacement = stop(visit, envoy.input, kept, columns)
         if replacement is not None:
             envoy.input = replacement
     else:
-        replacement = stop(visit, envoy.output, kept)
+        replacement = stop(visit, envoy.output, kept, columns)
         if replacement is not None:
             envoy.output = replacement

@@ -21,12 +21,12 @@ from causalab_mini.errors import CausalabError, EngineFailure, OutOfMemory
 Value = Tensor | tuple[object, ...] | ModelOutput
 
 
-def arguments(inputs: Inputs) -> dict[str, object]:
-    """The keyword arguments of the model for one call."""
+def arguments(inputs: Inputs, *, attends: bool = True) -> dict[str, object]:
+    """The keyword arguments of the model for one call; a model that does not attend is not told where columns are."""
+    told: dict[str, object] = {"attention_mask": inputs.mask, "position_ids": inputs.positions}
     return {
         "input_ids": inputs.ids,
-        "attention_mask": inputs.mask,
-        "position_ids": inputs.positions,
+        **(told if attends else {"attention_mask": inputs.mask[:, -inputs.ids.shape[1] :]}),
         "cache": inputs.cache,
         "use_cache": inputs.cache is not None,
         "logits_to_keep": _head(inputs),
@@ -41,14 +41,18 @@ def _head(inputs: Inputs) -> int | Tensor:
     such model, and there the copy is several times faster.
     """
     width, columns = inputs.ids.shape[1], inputs.head.tolist()
-    prefill = inputs.cache is None or inputs.cache.get_seq_length() == 0
+    prefill = inputs.past == 0
     last = bool(columns) and columns == list(range(width - len(columns), width))
     return len(columns) if last and (prefill or len(columns) == width) else inputs.head
 
 
-def stop(visit: Visit, value: Value, kept: dict[str, Tensor]) -> Value | None:
-    """Act on `value` as `visit` says: edit, then keep into `kept`. Returns the replacement, None without an edit."""
-    tensor = inner(value)
+def stop(visit: Visit, value: Value, kept: dict[str, Tensor], columns: int) -> Value | None:
+    """Act on `value` as `visit` says: edit, then keep into `kept`. Returns the replacement, None without an edit.
+
+    `columns`: T, by which a value of all lanes' columns one under the other [L·T, w] is told apart.
+    """
+    found = inner(value, visit.item)
+    tensor = found if found.ndim != 2 else found.unflatten(0, (-1, columns))
     edited = tensor
     if visit.edit is not None:
         edited = visit.edit(tensor)
@@ -58,31 +62,31 @@ def stop(visit: Visit, value: Value, kept: dict[str, Tensor]) -> Value | None:
             )
     for name, keep in visit.keep.items():
         kept[name] = _owned(keep(edited), edited)
-    return None if visit.edit is None else outer(value, edited)
+    return None if visit.edit is None else outer(value, edited.view(found.shape), visit.item)
 
 
-def inner(value: Value) -> Tensor:
-    """The tensor a module's value is about."""
+def inner(value: Value, item: int = 0) -> Tensor:
+    """The tensor a module's value is about: element `item` of a tuple."""
     found = value
     if isinstance(value, ModelOutput):
         found = cast(CausalLMOutputWithPast, value).logits
     elif isinstance(value, tuple):
-        found = value[0]
+        found = value[item]
     if not isinstance(found, Tensor):
         raise EngineFailure(f"a module handed over {type(value).__name__}, which holds no tensor in front")
     return found
 
 
-def outer(value: Value, tensor: Tensor) -> Value:
+def outer(value: Value, tensor: Tensor, item: int = 0) -> Value:
     """`value` with `tensor` in the place `inner` looks at; `value` itself is left as it is."""
     if isinstance(value, ModelOutput):
         return cast(Value, replace(cast(CausalLMOutputWithPast, value), logits=cast(torch.FloatTensor, tensor)))
-    return (tensor, *value[1:]) if isinstance(value, tuple) else tensor
+    return (*value[:item], tensor, *value[item + 1 :]) if isinstance(value, tuple) else tensor
 
 
 def check(visits: Sequence[Visit]) -> None:
     """Raise when two visits stop at the same place or two keeps have one name."""
-    places = [(visit.module, visit.side) for visit in visits]
+    places = [(visit.module, visit.side, visit.item) for visit in visits]
     if len(set(places)) < len(places):
         raise EngineFailure("two visits at one side of one module")
     names = [name for visit in visits for name in visit.keep]

@@ -128,7 +128,8 @@ class Taps:
             if read.pos.deferred and read.pos.scope is not None and read.pos.scope.variable is not None:
                 texts = self.rows.texts(batch.ref, batch.field, read.pos.scope.variable)
             space = self._space(read, place)
-            return nodes.Read(name, place, read.pos, windows, read.view, space, texts)
+            view = "probs" if place.component.distribution else read.view
+            return nodes.Read(name, place, read.pos, windows, view, space, texts)
         self.broken.add(name)
         return nodes.Read(name, place, read.pos, (Reason.OUT_OF_RANGE,) * len(batch.rows))
 
@@ -142,6 +143,9 @@ class Taps:
     ) -> nodes.Write:
         place = self._place(write.site)
         place = place.seen() if write.reach == "forward" else place
+        if (fixed := self.checkpoint.fixed(place.component)) is not None:
+            with self.problems.under("sites", write.site):
+                self.problems.add(f"{place.component.name} can only be read here: {fixed}", at="component")
         mechanism = mechanisms.of(write)
         operand = self._operand(write, reads, published)
         windows: tuple[Window, ...] = ()

@@ -217,6 +217,8 @@ class Scorer:
             return self._featurizers.of(read.space).encode(value)
         if read.view == "raw":
             return value.float()
+        if read.place.component.distribution:
+            return value.float().log_softmax(-1)
         logits = self._network.unembed(value.to(self._network.device)).float().cpu()
         return logits if read.view == "logits" else logits.log_softmax(-1)
 

@@ -21,6 +21,9 @@ from causalab_mini.schedule.ir import Edit, Keep
 from causalab_mini.vocabulary.components import network_order
 from causalab_mini.vocabulary.mechanisms import Argument, Mechanism
 
+Arguments = Callable[[Edit, int], Tensor | float | None]
+"""An edit's argument at a step: [len(at) or 1, w] in the prompt's frame, [1, w] at a step, or a number."""
+
 
 @dataclass(frozen=True)
 class EditCells:
@@ -124,7 +127,7 @@ def visit(stop: Stop, spot: Spot, name: str, column_of: Callable[[int], int], re
     def edit(t: Tensor) -> Tensor:
         return edited(stop, t, column_of, report)
 
-    return Visit(spot.path, spot.side, edit if stop.groups else None, keep)
+    return Visit(spot.path, spot.side, edit if stop.groups else None, keep, spot.item)
 
 
 def split(stop: Stop, kept: Tensor) -> Iterable[tuple[KeepCells, Tensor]]:

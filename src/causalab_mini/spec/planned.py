@@ -15,19 +15,6 @@ STEPS = ("fit", "weights")
 COMPONENTS = (
     "attention_scores",
     "attention_probs",
-    "next_token_probs",
-    "router_logits",
-    "expert_weights",
-    "expert_indices",
-    "linear_attention_query",
-    "linear_attention_key",
-    "linear_attention_value",
-    "linear_attention_z",
-    "linear_attention_decay",
-    "linear_attention_beta",
-    "linear_attention_output",
-    "linear_attention_state",
-    "linear_attention_state_in",
 )
 
 

@@ -35,7 +35,7 @@ def read(path: Path, content: object, **others: object) -> config.Config:
             (12, 768, 50257, 12, 12, 64),
         ),
         ({**LLAMA, "model_type": "gpt_neox", "num_key_value_heads": None}, (30, 576, 49152, 9, 9, 64)),
-        ({"model_type": "gemma3", "text_config": {**LLAMA, "model_type": "gemma3_text"}}, (30, 576, 49152, 9, 3, 64)),
+        ({"model_type": "gemma3", "text_config": {**LLAMA, "model_type": "gemma3_text"}}, (30, 576, 49152, 9, 3, 256)),
     ],
 )
 def test_sizes_under_every_familys_spelling(tmp_path: Path, content: object, sizes: tuple[int, ...]) -> None:
@@ -48,8 +48,8 @@ def test_families_are_those_the_engine_maps() -> None:
 
 
 def test_a_family_without_a_map_has_facts_all_the_same(tmp_path: Path) -> None:
-    found = read(tmp_path, {**LLAMA, "model_type": "olmo2"})
-    assert (found.model_type, found.depth, found.supported) == ("olmo2", 30, False)
+    found = read(tmp_path, {**LLAMA, "model_type": "stablelm"})
+    assert (found.model_type, found.depth, found.supported) == ("stablelm", 30, False)
     assert read(tmp_path, LLAMA).supported
 
 
@@ -101,3 +101,67 @@ def test_a_config_that_is_not_json(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelUnavailable, match=r"config\.json is not JSON"):
         config.read(tmp_path)
+
+
+OPT = {
+    "model_type": "opt",
+    "num_hidden_layers": 4,
+    "hidden_size": 16,
+    "num_attention_heads": 2,
+    "ffn_dim": 40,
+    "vocab_size": 320,
+}
+NORMED = {"attention_output", "block_mid", "mlp_output", "attention_input_norm", "mlp_input_norm", "ln_final"}
+
+
+@pytest.mark.parametrize(
+    ("content", "lacking"),
+    [
+        (LLAMA, set()),
+        ({**LLAMA, "model_type": "olmo2"}, {"attention_input_norm", "mlp_input_norm"}),
+        (OPT, set()),
+        ({**OPT, "_remove_final_layer_norm": True}, {"ln_final"}),
+        ({**OPT, "do_layer_norm_before": False}, NORMED),
+        ({**LLAMA, "model_type": "bloom"}, set()),
+        (
+            {**LLAMA, "model_type": "bloom", "apply_residual_connection_post_layernorm": True},
+            {"attention_output", "block_mid", "mlp_output"},
+        ),
+        ({**LLAMA, "model_type": "bloom", "slow_but_exact": True, "pretraining_tp": 1}, set()),
+        (
+            {**LLAMA, "model_type": "bloom", "slow_but_exact": True, "pretraining_tp": 2},
+            {
+                "attention_z",
+                "attention_premix",
+                "mlp_activation",
+                "mlp_neuron_output",
+                "attention_output",
+                "mlp_output",
+            },
+        ),
+    ],
+)
+def test_switches_of_a_config_take_components_away(tmp_path: Path, content: object, lacking: set[str]) -> None:
+    assert set(read(tmp_path, content).lacking) == lacking
+
+
+@pytest.mark.parametrize(
+    ("content", "mixtures"),
+    [
+        (LLAMA, ()),
+        ({**LLAMA, "model_type": "mixtral", "num_hidden_layers": 3}, (0, 1, 2)),
+        ({**LLAMA, "model_type": "qwen2_moe", "num_hidden_layers": 3}, (0, 1, 2)),
+        ({**LLAMA, "model_type": "qwen2_moe", "num_hidden_layers": 5, "decoder_sparse_step": 2}, (1, 3)),
+        ({**LLAMA, "model_type": "qwen2_moe", "num_hidden_layers": 4, "mlp_only_layers": [0, 3]}, (1, 2)),
+        ({**LLAMA, "model_type": "qwen2_moe", "num_experts": 0}, ()),
+    ],
+)
+def test_which_blocks_are_mixtures(tmp_path: Path, content: object, mixtures: tuple[int, ...]) -> None:
+    assert read(tmp_path, content).mixtures == set(mixtures)
+
+
+def test_how_many_experts_and_how_many_a_token_passes(tmp_path: Path) -> None:
+    assert (found := read(tmp_path, {**LLAMA, "model_type": "mixtral"})).mixtures
+    assert (found.experts, found.chosen) == (8, 2)
+    found = read(tmp_path, {**LLAMA, "model_type": "qwen2_moe", "num_experts": 16, "num_experts_per_tok": 3})
+    assert (found.experts, found.chosen) == (16, 3)

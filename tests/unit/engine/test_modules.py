@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests import families
+from tests.recurrent import RECURRENT
 from transformers.utils import logging as transformers_logging
 
 from causalab_mini.engine import modules
@@ -71,7 +72,7 @@ def test_what_is_added_to_the_residual_stream_comes_out_of_a_norm(family_network
 
 
 def test_every_family_is_tried_here() -> None:
-    assert {family.model_type for family in FAMILIES} == {*families.FAMILIES, "qwen2", "mistral", "gemma2"}
+    assert {family.model_type for family in FAMILIES} == {*families.FAMILIES, *families.MORE, *RECURRENT}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from causalab_mini.errors import Problem, suggest
 from causalab_mini.spec import featurizers
 from causalab_mini.spec.check.names import Here
 from causalab_mini.spec.document import Document, Featurizer, Site
-from causalab_mini.vocabulary.components import COMPONENTS, Width
+from causalab_mini.vocabulary.components import COMPONENTS
 from causalab_mini.vocabulary.featurizers import FEATURIZERS, IDENTITY, Source
 
 LARGEST_SEED = 2**63
@@ -64,9 +64,14 @@ def _one_site(document: Document) -> Iterator[Problem]:
         declared = document.featurizers.get(name)
         if site is None or declared is None or declared.kind == IDENTITY:
             continue
-        if site.component in COMPONENTS and COMPONENTS.get(site.component).width is Width.TOKEN:
-            message = f"'{site.component}' holds token ids, which have no features"
+        component = COMPONENTS.get(site.component) if site.component in COMPONENTS else None
+        if component is not None and component.ids:
+            message = f"'{component.name}' holds {component.ids}, which have no features"
             yield Problem(f"{use.path}.featurizer", message, "read 'embeddings' instead")
+            continue
+        if component is not None and component.distribution:
+            message = f"'{component.name}' is a distribution, which has no features"
+            yield Problem(f"{use.path}.featurizer", message, "read 'lm_head' instead")
             continue
         if site.stacked:
             message = f"a featurizer acts at one layer, and the site '{use.tap.site}' is several"

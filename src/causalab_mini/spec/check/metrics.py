@@ -53,8 +53,9 @@ def _needed(scope: Scope, metric: Metric, name: str, read: Read, path: str) -> I
         return
     what = metric.keyword
     if metric.needs is Needs.VECTOR:
-        if component.width is Width.TOKEN:
-            yield Problem(path, f"{what} needs a vector, and '{name}' reads token ids", "read the residual stream")
+        if component.ids:
+            message = f"{what} needs a vector, and '{name}' reads {component.ids}"
+            yield Problem(path, message, "read the residual stream")
         return
     if scope.space(read.featurizer) != IDENTITY:
         message = f"{what} needs {metric.needs.value}, and '{name}' reads the features of '{read.featurizer}'"
@@ -66,6 +67,8 @@ def _needed(scope: Scope, metric: Metric, name: str, read: Read, path: str) -> I
             message = f"{what} needs {metric.needs.value}, and '{name}' reads {component.name}"
             view = ', or give the read "view": "logits"' if component.residual else ""
             yield Problem(path, message, f"read lm_head{view}")
+    elif metric.needs is Needs.LOGITS and component.distribution:
+        yield Problem(path, f"{what} needs logits, and '{name}' is probabilities", "read lm_head")
     elif metric.needs is Needs.LOGITS and read.view == "probs":
         yield Problem(path, f"{what} needs logits, and '{name}' is probabilities", 'give the read "view": "logits"')
 
@@ -91,6 +94,6 @@ def _layout(scope: Scope, read: Read) -> str | None:
     if component is None:
         return None
     space = scope.space(read.featurizer)
-    if read.view != "raw":
-        return f"{read.view} over the vocabulary"
+    if read.view != "raw" or component.distribution:
+        return f"{'probs' if component.distribution else read.view} over the vocabulary"
     return scope.layout(read) if space == IDENTITY else f"features of '{space}'"

@@ -77,8 +77,8 @@ def operand(
         yield Problem(path, f"'{name}' is a {read.view} view, which is no operand", 'read it with "view": "raw"')
     elif component is not None and component.width is Width.VOCABULARY:
         yield Problem(path, f"'{name}' is as wide as the vocabulary, which is no operand", "read the residual stream")
-    elif component is not None and component.width is Width.TOKEN:
-        yield Problem(path, f"'{name}' holds token ids, which are no operand", "read 'embeddings' instead")
+    elif component is not None and component.ids:
+        yield Problem(path, f"'{name}' holds {component.ids}, which are no operand", "read 'embeddings' instead")
     elif scope.stacked(read):
         message = f"'{name}' is read at several layers, which is no operand"
         yield Problem(path, message, 'read it at one layer, as in "layers": 0')
