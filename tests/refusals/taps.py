@@ -93,13 +93,26 @@ POSITIONS = [
     ([(f"{WRITE}.pos", generated(index=3))], f"{WRITE}.pos", "is step 3 of a 3-token decode", None),
 ]
 
+NEXT = ("sites.next", {"component": "next_token_probs"})
+ROUTER = ("sites.early", {"component": "expert_indices", "layers": 0})
+
 READS = [
+    ([NEXT, (f"{READ}.site", "next"), (f"{READ}.pos", 0)], f"{READ}.pos", "is there at the last token of the prompt",
+     "elsewhere, lm_head"),
+    ([NEXT, (f"{READ}.site", "next"), (f"{READ}.pos", {"index": -1, "scope": {"variable": "entity"}})],
+     f"{READ}.pos", "{index:-1 scope:{variable:entity}} was found", None),
+    ([NEXT, (f"{READ}.site", "next"), (f"{READ}.view", "probs")], f"{READ}.view", "is no part of it",
+     "it is a distribution already"),
     ([(f"{HEAD}.view", "probs")], f"{HEAD}.view", "'lm_head' is no part of it", "leave 'view' out"),
     ([("sites.norm.component", "ln_final"), (f"{READ}.site", "norm"), (f"{READ}.view", "logits")],
      f"{READ}.view", "'ln_final' is no part of it", None),
 ]  # fmt: skip
 
 WRITES = [
+    ([NEXT, (f"{WRITE}.site", "next")], f"{WRITE}.site", "'next_token_probs' can be read and not written", None),
+    ([NEXT, (f"{READ}.site", "next")], f"{WRITE}.operand", "as wide as the vocabulary, which is no operand", None),
+    ([ROUTER], f"{WRITE}.site", "'expert_indices' can be read and not written", None),
+    ([ROUTER], f"{WRITE}.operand", "'v_cf' holds expert ids, which are no operand", None),
     ([(f"{WRITE}.site", "ids")], f"{WRITE}.site", "'input_ids' can be read and not written", None),
     ([(f"{WRITE}.operand", GONE)], f"{WRITE}.operand", "'swap' needs an operand, and there is none", None),
     ([(f"{WRITE}.mechanism", "clamp"), (f"{WRITE}.params", {"lo": 0})], f"{WRITE}.operand", "takes no operand", None),
