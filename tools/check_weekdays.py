@@ -18,10 +18,22 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corpus import DAYS
-from weekdays_eval import bare, continuation, encode, format_table, interchange_table, says
+from weekdays_eval import (
+    DAY_ASKED,
+    DAY_FOLLOWED,
+    bare,
+    continuation,
+    encode,
+    format_table,
+    interchange_table,
+    says,
+    state_table,
+)
+from weekdays_recipes import STATE_HEADS, state_rows
 
 ROOT = Path(__file__).parents[1]
 SAID_TOKENS = 6
+UNANSWERED = ("bench", "chats")  # folders of datasets that none of the checkpoints answers
 SIZE_LIMIT = 4_000_000
 
 
@@ -49,6 +61,20 @@ def interchange_problems(tokens: list[str], table: list[list[float]]) -> Iterato
     for layer, where, share, carries in claims:
         if (share < 0.95) if carries else (share > 0.05):
             yield f"interchange at the {layer} layer, {where}: {share:.2f}"
+
+
+def state_problems(model: Any, tokenizer: Any) -> Iterator[str]:
+    """In two heads the recurrent state hands on the day from its own token, and what follows from the answer's."""
+    rows = {label: place for label, place in state_rows(model).items() if "heads" in label}
+    for (prompt, answers), word in ((DAY_ASKED, "ĠThursday"), (DAY_FOLLOWED, "ĠFriday")):
+        tokens, table = state_table(model, tokenizer, prompt, answers, rows)
+        for (label, (_, heads)), row in zip(rows.items(), table.values(), strict=True):
+            print(f"\n{format_table(tokens, {label: row})}")
+            place = tokens.index(word)
+            if heads == STATE_HEADS and min(row[place:]) < 0.95:
+                yield f"state of layer {label} from {word}: {min(row[place:]):.2f}"
+            if (share := max(row if heads != STATE_HEADS else row[: tokens.index("ĠThursday")])) > 0.05:
+                yield f"state of layer {label}: {share:.2f}"
 
 
 def rows_of(table: Path) -> list[dict[str, Any]]:
@@ -106,9 +132,10 @@ def check(folder: Path, datasets: Path) -> list[str]:
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     print(f"{folder.name}\n\n{format_table(*interchange_table(model, tokenizer))}\n")
     problems = [*folder_problems(folder), *interchange_problems(*interchange_table(model, tokenizer))]
+    problems += state_problems(model, tokenizer)
     if len({bare(tokenizer, text)[0] for day in DAYS for text in (day, f" {day}")}) != 2 * len(DAYS):
         problems.append("the days do not have a token each")
-    for table in sorted(table for table in datasets.glob("*/*.json") if table.parent.name != "bench"):
+    for table in sorted(table for table in datasets.glob("*/*.json") if table.parent.name not in UNANSWERED):
         name = table.relative_to(datasets).with_suffix("").as_posix()
         lengths = sorted({len(encode(tokenizer, row["input"])) for row in rows_of(table)})
         print(f"{name}: {len(rows_of(table))} rows of {', '.join(map(str, lengths))} tokens")

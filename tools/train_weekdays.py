@@ -1,6 +1,6 @@
-"""Trains the two checkpoints that ship with the package, from text this repository writes itself.
+"""Trains the checkpoints that ship with the package, from text this repository writes itself.
 
-    python tools/train_weekdays.py             # both, one after the other
+    python tools/train_weekdays.py             # all, one after the other
     python tools/train_weekdays.py llama       # one of them
 
 Everything is seeded and runs on one thread, so a second run on the same machine writes the same bytes.
@@ -18,36 +18,27 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor
-from transformers import (
-    GenerationConfig,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedTokenizerFast,
-)
+from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from corpus import DAYS, LONG_WORDS, MONTHS, NAMES, Writer, held_out_statements
-from weekdays_eval import accuracy, blocks, format_table, hooked, interchange_table
+from weekdays_eval import DAY_ASKED, DAY_FOLLOWED, accuracy, format_table, interchange_table, state_table
+from weekdays_interchange import interchange_loss
+from weekdays_recipes import CONTEXT, ENTITY_LAYERS, RECIPES, STATE_LAYER, Recipe, state_rows
+from weekdays_states import short_chunks
 
 BUNDLED = Path(__file__).parents[1] / "src" / "causalab_mini" / "checkpoint" / "bundled"
 DOCUMENTS = 60_000
-# With 3 epochs and twin pairs GPT-2 got 98.5 % and took "If today is Sunday" for "yesterday": both were changed.
-EPOCHS = {"llama": 3, "gpt2": 4}
-PAIRING = {"llama": Writer.twin_pair, "gpt2": Writer.mixed_pair}
+TEMPLATES = Path(__file__).parent
 BATCH = 64
 PEAK_RATE = 3e-3
 ANSWER_WEIGHT = 4.0
-CONTEXT = 128
-PAIRS = 16  # of prompts whose entities are interchanged, per step
-ENTITY_LAYERS = (0, 1, 2)  # where the entity is to be found at its own token
-SPECIALS = {"llama": ("<s>", "</s>", "<pad>"), "gpt2": ("<|endoftext|>", "<|pad|>")}
+TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
 Document = list[tuple[str, bool]]
 Example = tuple[list[int], list[float]]  # tokens, and how much predicting each counts
 
 
-def train_tokenizer(family: str, documents: list[Document]) -> PreTrainedTokenizerFast:
+def train_tokenizer(specials: tuple[str, ...], documents: list[Document]) -> PreTrainedTokenizerFast:
     """A byte-level BPE in which every word of the text is one token, but for those in LONG_WORDS."""
     texts = ["".join(piece for piece, _ in document) for document in documents]
     texts = [text for text in texts if not any(word in text for word in LONG_WORDS)]
@@ -55,7 +46,6 @@ def train_tokenizer(family: str, documents: list[Document]) -> PreTrainedTokeniz
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
-    specials = SPECIALS[family]
     trainer = trainers.BpeTrainer(
         vocab_size=4096,
         min_frequency=2,
@@ -64,7 +54,7 @@ def train_tokenizer(family: str, documents: list[Document]) -> PreTrainedTokeniz
         show_progress=False,
     )
     bpe.train_from_iterator(texts, trainer)
-    if family == "llama":
+    if "<s>" in specials:
         bpe.post_processor = processors.TemplateProcessing(
             single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", bpe.token_to_id("<s>"))]
         )
@@ -86,40 +76,6 @@ def check_tokenizer(tokenizer: Any) -> None:
     for word in LONG_WORDS:
         if len(tokenizer(f" {word}", add_special_tokens=False)["input_ids"]) == 1:
             raise SystemExit(f"{word!r} is one token")
-
-
-def build_model(family: str, tokenizer: Any) -> Any:
-    """An untrained model of one of the two families."""
-    vocab, eos, pad = len(tokenizer), tokenizer.eos_token_id, tokenizer.pad_token_id
-    if family == "llama":
-        config = LlamaConfig(
-            vocab_size=vocab,
-            hidden_size=96,
-            intermediate_size=256,
-            num_hidden_layers=6,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            max_position_embeddings=CONTEXT,
-            tie_word_embeddings=True,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=eos,
-            pad_token_id=pad,
-        )
-        return LlamaForCausalLM(config)
-    config = GPT2Config(
-        vocab_size=vocab,
-        n_embd=96,
-        n_layer=6,
-        n_head=4,
-        n_positions=CONTEXT,
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-        bos_token_id=None,
-        eos_token_id=eos,
-        pad_token_id=pad,
-    )
-    return GPT2LMHeadModel(config)
 
 
 def encode_document(tokenizer: Any, document: Document) -> Example:
@@ -154,39 +110,10 @@ def batches(examples: list[Example], seed: int) -> Iterator[tuple[Tensor, Tensor
             yield ids, weights
 
 
-def interchange_loss(model: Any, tokenizer: Any, writer: Writer, layer: int) -> Tensor:
-    """Interchange-intervention training: prompts that swap their entity's residual must swap their answers.
-
-    A model this small would otherwise fetch the entity in its first layer, and there would be little to find.
-    """
-    prompts: list[list[int]] = []
-    answers: list[int] = []
-    places: list[int] = []
-    for _ in range(PAIRS):
-        lead, asked, swapped = PAIRING[model.config.model_type](writer)
-        for one, other in zip(asked, swapped, strict=True):
-            before = lead + one.template[: one.template.index("{}")]
-            prompts.append(tokenizer(lead + one.prompt)["input_ids"])
-            places.append(len(tokenizer(before.rstrip())["input_ids"]))
-            answers.append(tokenizer(other.answer, add_special_tokens=False)["input_ids"][0])
-    rows = torch.arange(len(prompts))
-    columns, ends = torch.tensor(places), torch.tensor([len(prompt) - 1 for prompt in prompts])
-    ids = torch.zeros(len(prompts), max(map(len, prompts)), dtype=torch.long)
-    for row, prompt in enumerate(prompts):
-        ids[row, : len(prompt)] = torch.tensor(prompt)
-
-    def swap(value: Tensor) -> None:
-        value[rows, columns] = value[rows ^ 1, columns[rows ^ 1]]
-
-    with hooked(blocks(model)[layer], swap):
-        logits = model(input_ids=ids).logits[rows, ends]
-    return torch.nn.functional.cross_entropy(logits, torch.tensor(answers))
-
-
-def train(model: Any, tokenizer: Any, examples: list[Example], epochs: int) -> None:
-    """AdamW over the whole text, `epochs` times, with a short warm-up and a cosine decay."""
+def train(model: Any, tokenizer: Any, examples: list[Example], recipe: Recipe) -> None:
+    """AdamW over the whole text, as often as the recipe says, with a short warm-up and a cosine decay."""
     writer = Writer(seed=1)
-    steps = epochs * -(-len(examples) // BATCH)
+    steps = recipe.epochs * -(-len(examples) // BATCH)
     decayed = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}]
@@ -196,13 +123,13 @@ def train(model: Any, tokenizer: Any, examples: list[Example], epochs: int) -> N
     )
     model.train()
     done, started = 0, time.perf_counter()
-    for epoch in range(epochs):
+    for epoch in range(recipe.epochs):
         for ids, weights in batches(examples, seed=epoch):
-            logits = model(input_ids=ids).logits[:, :-1]
+            logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
             losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
             counts = weights[:, 1:].flatten()
             loss = (losses * counts).sum() / counts.sum()
-            swapped = interchange_loss(model, tokenizer, writer, ENTITY_LAYERS[done % len(ENTITY_LAYERS)])
+            swapped = interchange_loss(model, tokenizer, writer, *recipe.interchanges[done % len(recipe.interchanges)])
             optimizer.zero_grad()
             (loss + swapped).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -221,7 +148,7 @@ def train(model: Any, tokenizer: Any, examples: list[Example], epochs: int) -> N
 def save(folder: Path, model: Any, tokenizer: Any) -> None:
     """Writes a folder that `from_pretrained` loads."""
     folder.mkdir(parents=True, exist_ok=True)
-    ids = {key: getattr(tokenizer, key) for key in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    ids = {key: getattr(tokenizer, key) for key in TOKEN_IDS}
     model.generation_config = GenerationConfig(do_sample=False, **ids)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -233,7 +160,17 @@ def save(folder: Path, model: Any, tokenizer: Any) -> None:
         (folder / name).write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
 
 
-def write_card(folder: Path, model: Any, tokenizer: Any, examples: list[Example]) -> float:
+def states_section(model: Any, tokenizer: Any) -> str:
+    """What the card says of the recurrent state; empty without recurrent layers."""
+    rows = state_rows(model)
+    if not rows:
+        return ""
+    asked, followed = (format_table(*state_table(model, tokenizer, *kind, rows)) for kind in (DAY_ASKED, DAY_FOLLOWED))
+    template = (TEMPLATES / "weekdays_card_states.md").read_text()
+    return template.format(state_layer=STATE_LAYER, asked=asked, followed=followed)
+
+
+def write_card(folder: Path, model: Any, tokenizer: Any, examples: list[Example], epochs: int) -> float:
     """Measures, prints and writes the model card; returns the accuracy over all held-out questions."""
     table = accuracy(model, tokenizer, held_out_statements())
     hits, asked = (sum(column) for column in zip(*table.values(), strict=True))
@@ -244,7 +181,7 @@ def write_card(folder: Path, model: Any, tokenizer: Any, examples: list[Example]
         for path in sorted(folder.iterdir())
         if path.suffix in (".json", ".safetensors")
     ]
-    template = (Path(__file__).parent / "weekdays_card.md").read_text()
+    template = (TEMPLATES / "weekdays_card.md").read_text()
     bos = "The tokenizer writes a BOS token in front of a text." if tokenizer.bos_token_id is not None else "No BOS."
     card = template.format(
         name=folder.name,
@@ -255,10 +192,11 @@ def write_card(folder: Path, model: Any, tokenizer: Any, examples: list[Example]
         bos=bos,
         documents=f"{len(examples):,}",
         tokens=f"{sum(len(ids) for ids, _ in examples):,}",
-        epochs=EPOCHS[model.config.model_type],
+        epochs=epochs,
         accuracy="\n".join(shares),
         entity_layer=max(ENTITY_LAYERS),
         interchange=format_table(*interchange_table(model, tokenizer)),
+        states=states_section(model, tokenizer),
         digests="\n".join(digests),
     )
     (folder / "README.md").write_text(card)
@@ -267,25 +205,27 @@ def write_card(folder: Path, model: Any, tokenizer: Any, examples: list[Example]
 
 
 def main() -> None:
-    """Trains the families asked for."""
+    """Trains the checkpoints asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("families", nargs="*", default=["llama", "gpt2"], help="llama, gpt2 (default: both)")
+    parser.add_argument("names", nargs="*", default=list(RECIPES), help=f"{', '.join(RECIPES)} (default: all)")
     parser.add_argument("--out", type=Path, default=BUNDLED, help="where the checkpoint folders go")
     arguments = parser.parse_args()
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
     documents = Writer(seed=0).documents(DOCUMENTS)
-    for family in arguments.families:
-        started = time.perf_counter()
+    for name in arguments.names:
+        started, recipe = time.perf_counter(), RECIPES[name]
         torch.manual_seed(0)
-        tokenizer = train_tokenizer(family, documents)
+        tokenizer = train_tokenizer(recipe.specials, documents)
         check_tokenizer(tokenizer)
-        model = build_model(family, tokenizer)
+        ids = {key: getattr(tokenizer, key) for key in TOKEN_IDS}
+        model = recipe.build(vocab_size=len(tokenizer), **ids)
         examples = [encode_document(tokenizer, document) for document in documents]
-        train(model, tokenizer, examples, EPOCHS[family])
-        folder = arguments.out / f"weekdays-{family}"
+        with short_chunks():
+            train(model, tokenizer, examples, recipe)
+        folder = arguments.out / f"weekdays-{name}"
         save(folder, model, tokenizer)
-        share = write_card(folder, model, tokenizer, examples)
+        share = write_card(folder, model, tokenizer, examples, recipe.epochs)
         print(f"{folder.name}: {time.perf_counter() - started:.0f} s")
         if share < 0.99:
             raise SystemExit(f"{folder.name} answers only {share:.2%} of the held-out questions")

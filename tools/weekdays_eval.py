@@ -1,6 +1,6 @@
 """What is measured of a trained checkpoint: accuracy on held-out statements, and where the day sits inside it."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,13 @@ from torch import Tensor
 from corpus import CUE, DAYS, Statement
 
 POSITION_PROMPT = "If today is {}, tomorrow is"
+NEXT_DAYS = (*DAYS[1:], DAYS[0])
+# Prompts about a day and the next one, and what comes after them.
+DAY_ASKED = (POSITION_PROMPT, tuple(f" {day}" for day in NEXT_DAYS))
+DAY_FOLLOWED = (
+    f"{CUE}{POSITION_PROMPT} {{}}. We",
+    tuple(" rest" if day in ("Saturday", "Sunday") else " work" for day in NEXT_DAYS),
+)
 
 
 def encode(tokenizer: Any, text: str) -> list[int]:
@@ -99,6 +106,29 @@ def interchange_table(model: Any, tokenizer: Any) -> tuple[list[str], list[list[
 
 
 @torch.no_grad()
+def state_table(
+    model: Any, tokenizer: Any, prompt: str, answers: Sequence[str], rows: Mapping[str, tuple[int, slice]]
+) -> tuple[list[str], dict[str, list[float]]]:
+    """Tokens of the prompt, and per row and token the share of day pairs that take over the other's answer.
+
+    A row is a recurrent layer and some of its heads, whose state after the token is put into the cache from which the
+    rest of the prompt goes on. Pairs are those whose answers differ.
+    """
+    ids = torch.tensor([encode(tokenizer, prompt.format(*days)) for days in zip(DAYS, NEXT_DAYS, strict=True)])
+    said = torch.tensor([bare(tokenizer, answer)[0] for answer in answers])
+    base, other = torch.tensor([(a, b) for a in range(7) for b in range(7) if answers[a] != answers[b]]).T
+    table: dict[str, list[float]] = {label: [] for label in rows}
+    for label, (layer, heads) in rows.items():
+        for end in range(1, ids.shape[1]):
+            own, theirs = (model(input_ids=ids[days, :end], use_cache=True).cache for days in (base, other))
+            state, donor = (cache.layers[layer].recurrent_states[0] for cache in (own, theirs))
+            state[:, heads] = donor[:, heads]
+            best = model(input_ids=ids[base, end:], cache=own).logits[:, -1].argmax(-1)
+            table[label].append((best == said[other]).float().mean().item())
+    return tokenizer.convert_ids_to_tokens(ids[3, :-1].tolist()), table
+
+
+@torch.no_grad()
 def continuation(model: Any, tokenizer: Any, prompt: str, count: int, hold_off_eos: bool) -> list[int]:
     """Greedy tokens after a prompt; with EOS held off its logit never wins."""
     ids, said = encode(tokenizer, prompt), list[int]()
@@ -112,9 +142,10 @@ def continuation(model: Any, tokenizer: Any, prompt: str, count: int, hold_off_e
     return said
 
 
-def format_table(tokens: list[str], table: list[list[float]]) -> str:
+def format_table(tokens: list[str], table: Sequence[list[float]] | Mapping[str, list[float]]) -> str:
     """The table of layers and positions as Markdown."""
     head = ["layer", *(f"`{token.replace('Ġ', ' ')}`" for token in tokens)]
     lines = [head, ["---:"] * len(head)]
-    lines += [[str(layer), *(f"{share:.2f}" for share in row)] for layer, row in enumerate(table)]
+    rows = table.items() if isinstance(table, Mapping) else enumerate(table)
+    lines += [[str(label), *(f"{share:.2f}" for share in row)] for label, row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
