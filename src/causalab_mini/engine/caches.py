@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin, DummyLayer, DynamicLayer, LinearAttentionCacheLayerMixin
+from transformers.cache_utils import (
+    Cache,
+    CacheLayerMixin,
+    DummyLayer,
+    DynamicLayer,
+    LinearAttentionCacheLayerMixin,
+    LinearAttentionLayer,
+)
 
+from causalab_mini.engine.mixers import RECURRENCES, recurrent
 from causalab_mini.engine.modules import Network
 
 AnyLayer = CacheLayerMixin | LinearAttentionCacheLayerMixin | DummyLayer
@@ -30,8 +38,58 @@ class Source:
 
 
 def fresh(network: Network) -> Cache:
-    """An empty cache for `network`'s layers: every column is kept, and masks alone limit what is attended to."""
-    return Cache(layers=[DynamicLayer() for _ in range(network.depth)])
+    """An empty cache for `network`'s layers: every column is kept, and masks alone limit what is attended to.
+
+    A recurrent layer keeps its state in place of columns.
+    """
+    states = recurrent(network.model, network.family)
+    layers: list[AnyLayer] = [
+        LinearAttentionLayer() if layer in states else DynamicLayer() for layer in range(network.depth)
+    ]
+    return Cache(layers=layers)
+
+
+def state(network: Network, cache: Cache, layer: int) -> Tensor:
+    """What a recurrent layer hands on to the next column: [L, Hv, K, U] fp32, the cache's own memory."""
+    found = cast(LinearAttentionLayer, cache.layers[layer]).recurrent_states[0]
+    if found is None:
+        raise ValueError(f"the cache of layer {layer} has no state yet")
+    return RECURRENCES[network.family.recurrence].seen(found)
+
+
+def write_state(network: Network, cache: Cache, layer: int, value: Tensor) -> None:
+    """Let a recurrent layer go on from `value` [L, Hv, K, U]. Some kernels hold on to the memory, so it is kept."""
+    with torch.inference_mode():
+        state(network, cache, layer).copy_(value)
+
+
+def snapshot(cache: Cache) -> Cache:
+    """A cache that stays as it is while the given one is gone on with, as far as columns up to now are concerned."""
+    return Cache(
+        layers=[_copied(layer) if isinstance(layer, LinearAttentionLayer) else layer for layer in cache.layers]
+    )
+
+
+def _copied(
+    layer: LinearAttentionLayer, sources: Sequence[tuple[LinearAttentionLayer, Tensor]] = ()
+) -> LinearAttentionLayer:
+    """A recurrent layer like `layer`, holding the states of some lanes of `sources`, or all of its own."""
+    new = LinearAttentionLayer()
+    held = sources or [(layer, torch.arange(_filled(layer.conv_states[0]).shape[0]))]
+    for name in ("conv_states", "recurrent_states"):
+        rows = [_filled(getattr(own, name)[0]) for own, _ in held]
+        picked = [states[slots.to(states.device)] for states, (_, slots) in zip(rows, held, strict=True)]
+        getattr(new, name)[0] = torch.cat(picked)
+    new.conv_kernel_size[0] = layer.conv_kernel_size[0]
+    new.is_conv_states_initialized[0] = new.is_recurrent_states_initialized[0] = new.has_previous_state[0] = True
+    new.device, new.dtype = layer.device, layer.dtype
+    return new
+
+
+def _filled(states: Tensor | None) -> Tensor:
+    if states is None:
+        raise ValueError("a recurrent layer starts from one that has been filled")
+    return states
 
 
 def branch(sources: Sequence[Source], *, stored: bool) -> Cache:
@@ -44,9 +102,24 @@ def branch(sources: Sequence[Source], *, stored: bool) -> Cache:
     in_order = bool((order == torch.arange(len(order))).all())
     layers: list[AnyLayer] = []
     for index in range(len(sources[0].cache.layers)):
+        states = [(layer, source.slots) for source in sources if _keeps_state(layer := source.cache.layers[index])]
+        if states:
+            layers.append(_in_order(_copied(states[0][0], states), None if in_order else order))
+            continue
         taken = [cast(DynamicLayer, source.cache.layers[index]) for source in sources]
         layers.append(_Branch(taken, sources, None if in_order else order, stored=stored))
     return Cache(layers=layers)
+
+
+def _keeps_state(layer: AnyLayer) -> TypeGuard[LinearAttentionLayer]:
+    return isinstance(layer, LinearAttentionLayer)
+
+
+def _in_order(layer: LinearAttentionLayer, order: Tensor | None) -> LinearAttentionLayer:
+    """The same layer, its lanes put in order."""
+    if order is not None:
+        layer.reorder_cache(cast(torch.LongTensor, order))
+    return layer
 
 
 class _Branch(DynamicLayer):

@@ -12,7 +12,7 @@ from causalab_mini.vocabulary.components import COMPONENTS, Component
 def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> Place:
     """The place of the site `name`; problems are told at its path."""
     component = COMPONENTS.get(site.component)
-    layers = tuple(range(checkpoint.depth)) if site.layers == "all" else site.layers or ()
+    layers = _all(component, checkpoint) if site.layers == "all" else site.layers or ()
     columns = None
     with problems.under("sites", name):
         missing = checkpoint.lacks(component)
@@ -20,6 +20,10 @@ def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> 
             problems.add(
                 f"{checkpoint.key} has no {component.name}: {missing}", "name another component", at="component"
             )
+        for layer in (layer for layer in layers if missing is None and layer < checkpoint.depth):
+            there = checkpoint.lacks(component, layer)
+            if there is not None:
+                problems.add(f"{checkpoint.key} has no {component.name}[{layer}]: {there}", at="layers")
         for layer in (layer for layer in layers if layer >= checkpoint.depth):
             problems.add(
                 f"layer {layer} is past the depth of {checkpoint.key}, which has {checkpoint.depth} layers",
@@ -33,10 +37,17 @@ def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> 
     return Place(component, layers[0] if layers else None, columns, site.heads, site.units, own, stack)
 
 
+def _all(component: Component, checkpoint: Checkpoint) -> tuple[int, ...]:
+    """The layers that have a component; every one where none has."""
+    every = tuple(range(checkpoint.depth))
+    return tuple(layer for layer in every if checkpoint.lacks(component, layer) is None) or every
+
+
 def _columns(component: Component, site: Site, checkpoint: Checkpoint, problems: Problems) -> tuple[int, ...] | None:
     """The columns of the last axis that a site's heads or units are, or None for all of them."""
     if site.heads is not None:
-        key, chosen, count, width = "heads", site.heads, checkpoint.heads_of(component), checkpoint.head_dim
+        key, chosen, count = "heads", site.heads, checkpoint.heads_of(component)
+        width = checkpoint.width(component) // count
     elif site.units is not None:
         key, chosen, count, width = "units", site.units, checkpoint.width(component), 1
     else:

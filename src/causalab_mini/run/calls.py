@@ -13,25 +13,23 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from causalab_mini.engine.caches import fresh
+from causalab_mini.engine.caches import fresh, snapshot
 from causalab_mini.engine.contract import Engine, Inputs, Join, Visit
 from causalab_mini.engine.modules import Network
 from causalab_mini.errors import OutOfMemory
 from causalab_mini.plan.nodes import Place
 from causalab_mini.run.decode import Choices
 from causalab_mini.run.featurizers import Featurizers
+from causalab_mini.run.recurrence import NOTHING, States, during
 from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
 from causalab_mini.run.values import Values
-from causalab_mini.run.visits import EditCells, KeepCells, edited, gather_stops, split, visit
-from causalab_mini.schedule.ir import Call, Edit, Frame, Lane, Schedule
+from causalab_mini.run.visits import Arguments, EditCells, KeepCells, edited, gather_stops, split, visit
+from causalab_mini.schedule.ir import Call, Frame, Lane, Schedule
 from causalab_mini.schedule.passes.layers import entering_keep
 
 LOGITS = "logits of the last position"
 TOKENS = "input_ids"
 HEAD = "logits"
-
-Arguments = Callable[[Edit, int], Tensor | float | None]
-"""An edit's argument at a step: [len(at) or 1, w] in the prompt's frame, [1, w] at a step, or a number."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,10 @@ class _Now:
         for slot, (number, lane) in enumerate(zip(self.numbers, self.lanes, strict=True)):
             if self.alive is None or self.alive[slot]:
                 yield slot, number, lane
+
+    def happens(self, lane: Lane, frame: Frame, at: int) -> bool:
+        """Whether `at` is this step."""
+        return frame == "generated" and at == self.step
 
     def own(self, lane: Lane, frame: Frame, at: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Which entries of `at` happen in this forward, and at which columns of its tensors."""
@@ -89,6 +91,7 @@ class CallRunner:
         self._arguments = arguments
         self._values = values
         self._featurizers = featurizers or Featurizers(engine.device)
+        self._recurrence = States(network, values, self._featurizers, arguments)
         self._last_use: dict[int, int] = {}
         self._forked: set[int] = set()
         for index, call in enumerate(schedule.calls):
@@ -130,15 +133,23 @@ class CallRunner:
         stored = steps > 1 or followed
         cache = taken_over(call, lanes, parents, stored=stored) if call.cached else fresh(self._network)
         mask = masks(call, lanes).to(self._engine.device)
+        now = _Now(call.lanes, lanes, 0, call.width)
+        states = any(tap.place.component.state for lane in lanes for tap in (*lane.edits, *lane.keeps))
         if call.width:
+            if states:
+                self._recurrence.act(now.members(), cache, during("taken over"))
             ids = new_ids(call, lanes, self._greedy.pad_id).to(self._engine.device)
-            used = cache if stored or call.cached or _remembers(lanes) else None
-            logits = self._forward(_Now(call.lanes, lanes, 0, call.width), ids, mask, used, call.head)
+            used = cache if stored or call.cached or states or _remembers(lanes) else None
+            logits = self._forward(now, ids, mask, used, call.head)
         else:
             logits = last_logits(parents)
+        # What later calls start from stays as it is now.
+        left = snapshot(cache) if followed and (states or steps > 1) else cache
+        if states:
+            self._recurrence.act(now.members(), cache, during("left"))
         if followed:
             forked = any(number in self._forked for number in call.lanes)
-            state = State(call, lanes, cache, logits if forked else None)
+            state = State(call, lanes, left, logits if forked else None)
             for slot, number in enumerate(call.lanes):
                 if number in self._last_use:
                     self._states[number] = Parent(state, slot)
@@ -151,6 +162,7 @@ class CallRunner:
 
     def _decode(self, now: _Now, steps: int, logits: Tensor, mask: Tensor, cache: Cache) -> None:
         """The greedy loop from the last position's logits [L, V]."""
+        states = any(tap.place.component.state for lane in now.lanes for tap in (*lane.edits, *lane.keeps))
         choices = Choices(self._greedy.eos_ids, self._greedy.pad_id, [lane.ends for lane in now.lanes])
         chosen = choices.choose(logits)
         for step in range(1, steps):
@@ -159,7 +171,11 @@ class CallRunner:
                 break
             mask = torch.cat((mask, mask.new_ones(len(now.lanes), 1)), dim=-1)
             stepping = _Now(now.numbers, now.lanes, step, 1, choices.alive)
+            if states:
+                self._recurrence.act(stepping.members(), cache, stepping.happens, step, entering=True)
             logits = self._forward(stepping, chosen[:, None], mask, cache, (0,))
+            if states:
+                self._recurrence.act(stepping.members(), cache, stepping.happens, step)
             chosen = choices.choose(logits)
         for number, continuation in zip(now.numbers, choices.continuations(), strict=True):
             self._values.generated(number, continuation)
@@ -181,9 +197,11 @@ class CallRunner:
             visits.append(visit(stop, spot, str(index), column_of, self._report(now)))
         if now.width - 1 in place_of:
             visits = _with_last_logits(visits, self._network)
+        asked = self._recurrence.inside(list(now.members()), cache, now.width) if not now.step else NOTHING
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -now.width :]
         columns = torch.tensor(head, dtype=torch.long, device=ids.device)
-        out = self._engine.forward(Inputs(ids, mask, positions, columns, cache, joins), visits)
+        out = self._engine.forward(Inputs(ids, mask, positions, columns, cache, joins, asked.given), visits)
+        self._recurrence.keep(asked)
         for index, stop in enumerate(stops):
             if stop.keeps and stop.place.component.identity != TOKENS:
                 for cells, value in split(stop, out[str(index)]):
@@ -194,7 +212,7 @@ class CallRunner:
         for slot, number, lane in now.members():
             for edit in lane.edits:
                 entries, columns = now.own(lane, edit.frame, edit.at)
-                if columns:
+                if columns and not edit.place.component.state:
                     argument = self._arguments(edit, now.step)
                     if isinstance(argument, Tensor) and not argument.shape[0]:
                         continue  # No value, nothing to write.
@@ -254,7 +272,7 @@ def _keeps(now: _Now) -> Iterator[KeepCells]:
     for slot, number, lane in now.members():
         for keep in lane.keeps:
             _, columns = now.own(lane, keep.frame, keep.at)
-            if columns:
+            if columns and not keep.place.component.state:
                 yield KeepCells(slot, number, columns, keep)
 
 

@@ -68,7 +68,7 @@ class Values:
 
     def change(self, lane: int, *edits: Edit) -> Change:
         """What the edits of one write, one for each of its layers, did to the row bound to `lane`."""
-        acts = ((edit, at, self._schedule.owner(lane, edit.frame, at)) for edit in edits for at in edit.at)
+        acts = ((edit, at, self._schedule.actor(lane, edit, at)) for edit in edits for at in edit.at)
         sizes = [self._changes.get(owner, {}).get((edit, at)) for edit, at, owner in acts]
         acted = [size for size in sizes if size is not None]
         # A change that is not a number is the largest there can be.

@@ -10,7 +10,7 @@ same edits there. Columns always count from the row's first token.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -75,6 +75,11 @@ class Edit:
     argument: Argument
     features: tuple[int, ...] | None = None
     space: Space | None = None
+
+    @property
+    def after_column(self) -> bool:
+        """Whether it acts when its columns have run: on what they hand on to the next one."""
+        return self.frame == "prompt" and self.place.component.state
 
 
 @dataclass(frozen=True)
@@ -164,12 +169,35 @@ class Schedule:
             lane = parent
         return lane
 
+    def actor(self, lane: int, edit: Edit, at: int) -> int:
+        """The lane in which an edit of `lane` acts at a column or step.
+
+        What is done to a state after its column is done by the lane that goes on from there.
+        """
+        following = at + edit.after_column
+        if following >= len(self.lanes[lane].ids) or (edit.place.component.state and edit.frame == "generated"):
+            return lane
+        return self.owner(lane, edit.frame, following)
+
+    def holder(self, lane: int, keep: Keep, at: int) -> int:
+        """The lane that has an entry of a keep: the one that computes it, or the one that writes it last."""
+        own = (edit for edit in self.lanes[lane].edits if edit.place.component.state and keep.place.component.state)
+        for edit in own:
+            if (edit.place.layer, edit.frame) == (keep.place.layer, keep.frame) and at in edit.at:
+                return self.actor(lane, edit, at)
+        return self.owner(lane, keep.frame, at)
+
     def parts(self, lane: int, keep: Keep) -> list[tuple[int, Keep]]:
         """The lanes that have the entries of `keep`, with the part each has, in the order of its entries."""
         owners: dict[int, list[int]] = {}
         for at in keep.at:
-            owners.setdefault(self.owner(lane, keep.frame, at), []).append(at)
+            owners.setdefault(self.holder(lane, keep, at), []).append(at)
         return [(owner, keep if len(owners) == 1 else replace(keep, at=tuple(at))) for owner, at in owners.items()]
+
+
+def edits_before(edits: Iterable[Edit], end: int) -> tuple[Edit, ...]:
+    """The edits that decide what the first `end` columns of a prompt compute."""
+    return tuple(edit for edit in edits if edit.frame == "prompt" and edit.at[0] + edit.after_column < end)
 
 
 def arguments_of(lane: Lane) -> Iterator[LaneValue]:

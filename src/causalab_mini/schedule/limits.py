@@ -51,8 +51,9 @@ class Shape:
     """What of a model decides how much a call holds, and what calls may do.
 
     `column`: numbers a block works on for one column; `cache`: entries one column leaves in the caches of all layers.
-    `price`: columns that cost as much as a further call. `resumes`: whether columns can go on from a cache; `enters`:
-    whether lanes can begin in the middle of the network. `window`: the columns to which some attention is limited.
+    `price`: columns that cost as much as a further call. `resumes`: whether columns can go on from a cache; `stepwise`:
+    or one at a time; `recurrent`: whether a state is handed on in place of columns; `enters`: whether lanes can begin
+    in the middle of the network. `window`: the columns to which some attention is limited.
     """
 
     depth: int
@@ -61,6 +62,8 @@ class Shape:
     cache: int
     price: int = CALL_COLUMNS
     resumes: bool = True
+    stepwise: bool = False
+    recurrent: bool = False
     enters: bool = True
     window: int | None = None
 

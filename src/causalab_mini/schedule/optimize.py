@@ -13,6 +13,7 @@ from typing import Literal
 
 from causalab_mini.schedule.ir import Schedule
 from causalab_mini.schedule.limits import Limits, Shape
+from causalab_mini.schedule.passes.cut import cut
 from causalab_mini.schedule.passes.drop import drop
 from causalab_mini.schedule.passes.layers import skip_layers
 from causalab_mini.schedule.passes.merge import merge
@@ -48,6 +49,7 @@ BOTH: frozenset[Mode] = frozenset(("exact", "fast"))
 FAST: frozenset[Mode] = frozenset(("fast",))
 EXACT: frozenset[Mode] = frozenset(("exact",))
 UNSTACKED: frozenset[Mode] = frozenset(("naive", "exact"))
+ALL: frozenset[Mode] = frozenset(("naive", "exact", "fast"))
 
 PASSES: tuple[Pass, ...] = (
     Pass("drop", Promise.EXACT, BOTH, lambda schedule, limits, shape: drop(schedule)),
@@ -61,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         "window rows", Promise.LAST_BIT, UNSTACKED, lambda schedule, limits, shape: window_rows(schedule, limits.lanes)
     ),
+    Pass("cut at states", Promise.EXACT, ALL, lambda schedule, limits, shape: cut(schedule, shape)),
 )
 
 

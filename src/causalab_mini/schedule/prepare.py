@@ -13,6 +13,7 @@ from causalab_mini.schedule.ir import Call, Schedule
 from causalab_mini.schedule.limits import Limits, Shape, call_columns
 from causalab_mini.schedule.lower import lower
 from causalab_mini.schedule.optimize import Mode, Pass, Promise, optimize
+from causalab_mini.schedule.passes.cut import cut
 
 BLOCK_WIDTHS = 16
 """How many vectors of the hidden width a block holds for a column: the residual stream, its norms, the MLP's inside."""
@@ -53,8 +54,10 @@ def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, limits:
         2 * depth * checkpoint.kv_heads * checkpoint.head_dim,
         price=call_columns(checkpoint.hidden),
         resumes=family is not None and family.chunk_resume is Resume.CHUNK,
+        stepwise=family is not None and family.chunk_resume is Resume.STEPS,
+        recurrent=checkpoint.config.recurrent is not None,
         enters=family is not None and family.enters,
         window=checkpoint.config.window,
     )
     schedule, passes = optimize(lowered, mode, limits or Limits(), shape)
-    return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(lowered, depth), shape)
+    return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(cut(lowered, shape), depth), shape)

@@ -17,7 +17,8 @@ def share_prefill(schedule: Schedule) -> Schedule:
     first: dict[object, Call] = {}
     calls: list[Call] = []
     for call in schedule.calls:
-        if not schedule.steps(call):
+        # A prefill that is cut is laid out in another way than a copy of it would be.
+        if not schedule.steps(call) or any(edit.after_column for n in call.lanes for edit in lanes[n].edits):
             calls.append(call)
             continue
         key = (call.width, call.head, tuple((lanes[n].ids, at_prefill(lanes[n])) for n in call.lanes))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from causalab_mini.schedule.ir import Call, Edit, Lane, LaneValue, PublishedValue, Schedule
+from causalab_mini.schedule.ir import Call, Edit, Lane, LaneValue, PublishedValue, Schedule, edits_before
 from causalab_mini.schedule.keeps import handed_up
 from causalab_mini.schedule.limits import Shape
 
@@ -142,7 +142,7 @@ class _Rounds:
     def _trunk(self, family: _Common, shared: dict[int, tuple[int, _Node]]) -> int:
         """A new lane that runs what a family has in common."""
         lead = self.lanes[family.lead]
-        edits = tuple(edit for edit in lead.edits if edit.frame == "prompt" and edit.at[0] < family.columns)
+        edits = edits_before(lead.edits, family.columns)
         number = len(self.lanes)
         self.lanes.append(Lane(lead.ids[: family.columns], edits, (), 0))
         self._columns[number] = self._columns[family.lead][: family.columns]
@@ -173,8 +173,8 @@ def _columns(schedule: Schedule, number: int) -> Sequence[Column]:
     for edit in lane.edits:
         if edit.frame == "prompt":
             for at in edit.at:
-                edits.setdefault(at, []).append(edit)
-        elif 0 in edit.at:
+                edits.setdefault(at + edit.after_column, []).append(edit)
+        elif 0 in edit.at and not edit.place.component.state:
             edits.setdefault(len(lane.ids) - 1, []).append(edit)
     return [_column(token, tuple(edits[at]), number) if at in edits else token for at, token in enumerate(lane.ids)]
 

@@ -5,6 +5,7 @@ how many columns they run: few lengths share a call when padding them costs less
 
 A lane that goes on from a cache is padded between its taken columns and its own. A sliding window is counted in a
 call's columns, padding among them: where one could end inside a call, such lanes share it with none of other lengths.
+Nor do they where a state is handed on: padding would go into it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def stack(schedule: Schedule, limits: Limits, shape: Shape) -> Schedule:
 
 
 def _calls(schedule: Schedule, round_: Call, limits: Limits, shape: Shape) -> Iterator[Call]:
-    narrow = shape.window is not None and _reach(schedule, round_) > shape.window
+    slides = shape.window is not None and _reach(schedule, round_) > shape.window
+    narrow = shape.recurrent or slides
     alike: dict[tuple[int, bool, int], list[int]] = {}
     for number in round_.lanes:
         lane = schedule.lanes[number]

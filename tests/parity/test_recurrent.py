@@ -1,0 +1,174 @@
+"""Recurrent states: read and written at any token, against a model that is fed token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from tests.desk import Desk
+from tests.recurrent import RECURRENT
+from torch import Tensor
+
+from causalab_mini.schedule.optimize import Mode
+
+MODES: tuple[Mode, ...] = ("naive", "exact", "fast")
+LAYER, STEPS = 2, 4
+"""The last block, which has a state in every family here."""
+
+
+@dataclass
+class Walk:
+    """What a model does when it is fed one token after the other: states [H, K, U] after each, and logits of each."""
+
+    states: list[Tensor] = field(default_factory=list)
+    logits: list[Tensor] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+
+
+def laid_out(model: object, state: Tensor) -> Tensor:
+    """A state of one lane as [H, K, U], whatever the family's own layout is."""
+    kind = model.config.model_type
+    return state[..., None] if kind == "mamba" else state.transpose(-1, -2) if kind in ("mamba2", "bamba") else state
+
+
+def walk(model, ids, steps, eos, writes: Mapping[int, Callable[[Tensor], Tensor]] | None = None, layer=LAYER) -> Walk:
+    """Feed `ids`, then what the model says; `writes` change the state of `layer` in place after a token."""
+    from transformers.cache_utils import DynamicCache
+
+    cache, found = DynamicCache(config=model.config), Walk()
+    fed = list(ids)
+    position = 0
+    with torch.no_grad():
+        while position < len(fed):
+            options = (
+                {} if model.config.model_type.startswith("mamba") else {"position_ids": torch.tensor([[position]])}
+            )
+            out = model(input_ids=torch.tensor([[fed[position]]]), cache=cache, use_cache=True, **options)
+            state = cache.layers[layer].recurrent_states[0]
+            if writes and position in writes:
+                laid_out(model, state).copy_(writes[position](laid_out(model, state.clone())))
+            found.states.append(laid_out(model, state[0].clone()))
+            found.logits.append(out.logits[0, -1].clone())
+            position += 1
+            if position == len(fed) and len(found.ids) < steps:
+                held = out.logits[0, -1].float().clone()
+                held[list(eos)] = -torch.inf
+                found.ids.append(int(held.argmax()))
+                if len(found.ids) < steps:
+                    fed.append(found.ids[-1])
+    return found
+
+
+def document(
+    reads: dict, writes: dict, decode: int, metrics: dict, outputs: dict, component: str, **site: object
+) -> dict:
+    return {
+        "model": {"key": "x", "dtype": "fp32"},
+        "roles": {"base": {"field": "input"}, "counterfactual": {"field": "counterfactual_inputs[0]"}},
+        "sites": {
+            "state": {"component": component, "layers": LAYER, **site},
+            "entering": {"component": "linear_attention_state_in", "layers": LAYER},
+            "head": {"component": "lm_head"},
+        },
+        "interventions": {
+            "one": {
+                "reads": reads,
+                "writes": writes,
+                "models": {"m": {"input": "base", "writes": list(writes)}},
+                "metrics": metrics,
+                "decode": decode,
+            }
+        },
+        "steps": {
+            "s": {
+                "kind": "observe",
+                "rows": {"base": "weekdays/train", "counterfactual": "weekdays/train"},
+                "outputs": outputs,
+                "saves": [{"value": name, "file_path": f"{name}.safetensors"} for name in outputs]
+                + ([{"value": "m.generated", "file_path": "g.safetensors"}] if decode else []),
+            }
+        },
+    }
+
+
+def at(site: str, pos: object, role: str = "base", model: str = "m") -> dict:
+    return {"site": site, "pos": pos, "model": model, "input": role}
+
+
+def rows(desk: Desk, role: str = "base") -> list[list[int]]:
+    import json
+
+    found = json.loads((desk.root / "weekdays/train.json").read_text())
+    texts = [row["input"] if role == "base" else row["counterfactual_inputs"][0] for row in found]
+    return [list(desk.checkpoint.encode(text).ids) for text in texts]
+
+
+@pytest.fixture(params=RECURRENT)
+def desk(request: pytest.FixtureRequest, random_world: Callable[[str, int], Desk]) -> Desk:
+    return random_world(request.param, 64)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_states_are_those_of_a_model_fed_token_by_token(desk: Desk, mode: Mode) -> None:
+    reads = {
+        "inside": at("state", {"span": [1, 3]}),
+        "last": at("state", -1),
+        "steps": at("state", {"frame": "generated", "all": True}),
+        "entering": at("entering", {"frame": "generated", "span": [1, STEPS]}),
+        "head": at("head", {"frame": "generated", "all": True}),
+    }
+    outputs = {name: {"read": name} for name in reads}
+    made = document(reads, {}, STEPS, {}, outputs, "linear_attention_state")
+    for engine, batch in (("hooks", None), ("traced", 3)):
+        seen = desk.one(made, engine, batch, mode)
+        for row, ids in enumerate(rows(desk)):
+            alone = walk(desk.network.model, ids, STEPS, desk.checkpoint.eos_ids)
+            prefix, end = len(desk.checkpoint.prefix), len(ids) - 1
+            wanted = {
+                "inside": alone.states[prefix + 1 : prefix + 3],
+                "last": [alone.states[end]],
+                "steps": alone.states[end : end + STEPS],
+                "entering": alone.states[end : end + STEPS - 1],
+            }
+            for name, states in wanted.items():
+                found = seen.tensor(name)[row].reshape(len(states), -1)
+                torch.testing.assert_close(found, torch.stack(states).flatten(1), atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(seen.tensor("head")[row], torch.stack(alone.logits[end:]), atol=1e-4, rtol=1e-4)
+            assert seen.ids("m")[row] == alone.ids
+        # Of two steps, what one leaves is what the next begins with, to the bit.
+        assert torch.equal(seen.tensor("steps")[:, :-1], seen.tensor("entering"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("where", [1, -1])
+def test_a_written_state_acts_from_the_next_token_on(desk: Desk, mode: Mode, where: int) -> None:
+    reads = {
+        "source": at("state", -2, "counterfactual", "original"),
+        "here": at("state", where),
+        "own": at("head", where),
+        "head": at("head", {"frame": "generated", "all": True}),
+    }
+    write = {"site": "state", "pos": where, "mechanism": "lerp", "operand": "source", "params": {"t": 0.75}}
+    outputs = {name: {"read": name} for name in reads}
+    made = document(reads, {"w": write}, STEPS, {}, outputs, "linear_attention_state")
+    untouched = desk.one(document(reads, {}, STEPS, {}, outputs, "linear_attention_state"), mode="naive")
+    for engine, batch in (("hooks", None), ("traced", 3)):
+        seen = desk.one(made, engine, batch, mode)
+        for row, (ids, others) in enumerate(zip(rows(desk), rows(desk, "counterfactual"), strict=True)):
+            source = walk(desk.network.model, others, 0, ()).states[-2]
+            column = len(desk.checkpoint.prefix) + where if where >= 0 else len(ids) + where
+            mixed = {column: lambda state, source=source: 0.25 * state + 0.75 * source}
+            alone = walk(desk.network.model, ids, STEPS, desk.checkpoint.eos_ids, mixed)
+            end = len(ids) - 1
+            torch.testing.assert_close(seen.tensor("here")[row], alone.states[column].flatten(), atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(seen.tensor("head")[row], torch.stack(alone.logits[end:]), atol=1e-4, rtol=1e-4)
+            assert seen.ids("m")[row] == alone.ids
+        if mode == "naive" and where == -1 and batch is None:
+            assert torch.equal(seen.tensor("own"), untouched.tensor("own"))
+        moved = (seen.tensor("head")[:, 1:] - untouched.tensor("head")[:, 1:]).abs().amax((1, 2))
+        assert (moved > 0).all()
+        (report,) = seen.observed.writes
+        assert report.firings == (1, 1, 1, 1)
+        assert all(change > 0 for change in report.largest_change)
