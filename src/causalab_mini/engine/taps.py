@@ -35,8 +35,8 @@ Split = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 class Tap(nn.Module):
-    """An identity. `part` says what passes through it; `split` is the attention's method that hands out queries, keys
-    and values, where no interface is given them.
+    """An identity. `part` says what passes through it; of queries, `split` is the attention's method that hands them
+    out where no interface is given them, and `held` what it handed out last.
     """
 
     def __init__(self, part: str, layer: int, split: str = "") -> None:
@@ -45,6 +45,7 @@ class Tap(nn.Module):
         self.split = split
         self.layer = layer
         self.open = False
+        self.held: Tensor | None = None
 
     def forward(self, value: Tensor) -> Tensor:
         """`value` [L, T, w] as it is."""
@@ -72,15 +73,22 @@ class Tap(nn.Module):
             else torch.empty_like(value).copy_(seen.view(lanes, columns, heads, width).transpose(1, 2))
         )
 
+    def in_place(self) -> None:
+        """Change what is held into what it is after the tap, and let go of it."""
+        held, self.held = self.held, None
+        if held is not None:
+            seen = self.heads(held)
+            if seen is not held:
+                held.copy_(seen)
+
 
 def attach(model: PreTrainedModel, family: Family) -> None:
     """Give every block its taps, and transformers the attention implementations that lead through them."""
     for layer, block in enumerate(cast(nn.ModuleList, model.get_submodule(family.blocks))):
         if attention := getattr(block, family.attention or "-", None):
-            for part in (KEY, VALUE, QUERY):
-                attention.add_module(tap_name(part), Tap(part, layer, family.split).eval())
-            for part in (KEY_SEEN, VALUE_SEEN):
-                attention.add_module(tap_name(part), Tap(part, layer).eval())
+            for part in (*CACHED, QUERY):
+                split = family.split if part == QUERY else ""
+                attention.add_module(tap_name(part), Tap(part, layer, split).eval())
         if family.middle:
             block.get_submodule(family.middle).add_module(tap_name(MID), Tap(MID, layer).eval())
     AttentionInterface.register(IMPLEMENTATIONS["sdpa"], _tapped_sdpa)
@@ -107,13 +115,12 @@ def opened(model: nn.Module, inputs: Inputs, visits: Sequence[Visit]) -> Generat
             if tap.part == MID:
                 # Before what looks at the module's own input, which comes after.
                 open_ones.callback(owner.register_forward_pre_hook(_middle(tap), prepend=True).remove)
-            elif tap.split and tap.split not in vars(owner):
-                vars(owner)[tap.split] = _splitting(getattr(owner, tap.split), owner)
+            elif tap.split:
+                vars(owner)[tap.split] = _splitting(getattr(owner, tap.split), tap, wait=inputs.cache is not None)
                 open_ones.callback(vars(owner).pop, tap.split)
-        taps = [tap for tap in taps if not tap.split]
-        if any(tap.part == QUERY for tap in taps):
+        if any(tap.part == QUERY and not tap.split for tap in taps):
             open_ones.enter_context(_implementation(model))
-        if any(tap.part in CACHED for tap in taps):
+        if inputs.cache is not None or any(tap.part in CACHED for tap in taps):
             if inputs.cache is None:
                 raise EngineFailure("keys and values are seen on their way into a cache, and this call has none")
             open_ones.enter_context(_cached(inputs.cache, taps))
@@ -135,7 +142,7 @@ def _implementation(model: nn.Module) -> Generator[None]:
 @contextmanager
 def _cached(cache: Cache, taps: Sequence[Tap]) -> Generator[None]:
     """The cache's layers let new keys and values through their taps, before they take them in and after."""
-    layers = sorted({tap.layer for tap in taps if tap.part in CACHED})
+    layers = sorted({tap.layer for tap in taps if tap.part in CACHED or tap.split})
     try:
         for number in layers:
             layer = cast(DynamicLayer, cache.layers[number])
@@ -162,18 +169,25 @@ def _through(
     def run(key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object) -> tuple[Tensor, Tensor]:
         columns = key_states.shape[2]
         keys, values = update(through(KEY, key_states), through(VALUE, value_states), *args, **kwargs)
-        return newest(KEY_SEEN, keys, columns), newest(VALUE_SEEN, values, columns)
+        keys, values = newest(KEY_SEEN, keys, columns), newest(VALUE_SEEN, values, columns)
+        if QUERY in taps and taps[QUERY].split:
+            taps[QUERY].in_place()
+        return keys, values
 
     return run
 
 
-def _splitting(split: Split, attention: nn.Module) -> Split:
-    """The attention's method that hands out queries, keys and values, which go through their taps before."""
-    taps = [cast(Tap, attention.get_submodule(tap_name(part))) for part in (KEY, VALUE, QUERY)]
+def _splitting(split: Split, tap: Tap, *, wait: bool) -> Split:
+    """The attention's method that hands out queries, keys and values, the queries by way of their tap.
+
+    `wait`: until keys and values have been in the cache, which is the order of other families.
+    """
 
     def run(fused: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, key, value = split(fused)
-        key, value, query = (tap.heads(each) for tap, each in zip(taps, (key, value, query), strict=True))
+        tap.held = query
+        if not wait:
+            tap.in_place()
         return query, key, value
 
     return run
