@@ -25,16 +25,6 @@ class Case:
     document: dict
     rows: list[dict]
 
-    @property
-    def looked_at(self) -> bool:
-        """Whether every model that writes has a metric: only such a one's decode runs to its end under any schedule."""
-        return all(
-            any(read.get("model") == model and read_name in scored for read_name, read in body["reads"].items())
-            for body in self.document["interventions"].values()
-            for scored in [{metric["of"] for metric in body["metrics"].values()}]
-            for model in body["models"]
-        )
-
     def write(self, root: Path) -> Path:
         """Put the table under `root`, a data root."""
         path = root / f"{TABLE}.json"

@@ -58,7 +58,7 @@ def test_every_mode_is_naive(bench: words.Bench, root: Path, case: Case, price: 
     naive = outcome.run(bench, experiment, "naive")
     with outcome.priced(price):
         for mode in ("exact", "fast"):
-            outcome.same(outcome.run(bench, experiment, mode), naive, whole=case.looked_at)
+            outcome.same(outcome.run(bench, experiment, mode), naive)
 
 
 @given(drawn, PRICES, st.sampled_from([None, 1, 3]))
@@ -81,7 +81,7 @@ def test_any_passes_are_naive(bench: words.Bench, root: Path, case: Case, chosen
     experiment = accepted(bench, case, root)
     naive = outcome.run(bench, experiment, "naive")
     with outcome.passes({*chosen, "stack points"}), outcome.priced(price):
-        outcome.same(outcome.run(bench, experiment, "fast"), naive, whole=case.looked_at)
+        outcome.same(outcome.run(bench, experiment, "fast"), naive)
 
 
 @pytest.mark.parametrize("name", [step.name for step in PASSES if "exact" in step.modes])
@@ -91,7 +91,7 @@ def test_each_exact_pass_alone_is_naive(bench: words.Bench, root: Path, name: st
     experiment = accepted(bench, case, root)
     naive = outcome.run(bench, experiment, "naive")
     with outcome.passes([name]):
-        outcome.same(outcome.run(bench, experiment, "exact", 2), naive, whole=case.looked_at)
+        outcome.same(outcome.run(bench, experiment, "exact", 2), naive)
 
 
 @given(drawn, st.sampled_from((1, 3)))
@@ -100,7 +100,7 @@ def test_batches_of_any_size_are_naive(bench: words.Bench, root: Path, case: Cas
     experiment = accepted(bench, case, root)
     naive = outcome.run(bench, experiment, "naive")
     for mode in ("naive", "exact", "fast"):
-        outcome.same(outcome.run(bench, experiment, mode, size), naive, whole=case.looked_at)
+        outcome.same(outcome.run(bench, experiment, mode, size), naive)
 
 
 @given(cases(DEPTH, exact=True, points=True), st.data())
@@ -113,4 +113,4 @@ def test_a_point_does_not_hang_on_others(bench: words.Bench, root: Path, case: C
     for mode in ("exact", "fast"):
         whole = outcome.run(bench, experiment, mode)
         rest = outcome.run(bench, experiment, mode, skip=removed)
-        outcome.same(rest, {label: whole[label] for label in rest}, whole=case.looked_at)
+        outcome.same(rest, {label: whole[label] for label in rest})

@@ -73,7 +73,7 @@ def test_exact_is_naive_to_the_bit(
     at = bench(model, width)
     experiment = accepted(at, case, root)
     naive = outcome.run(at, experiment, "naive", size)
-    outcome.same(outcome.run(at, experiment, "exact", size), naive, whole=case.looked_at)
+    outcome.same(outcome.run(at, experiment, "exact", size), naive)
 
 
 @pytest.mark.parametrize(("model", "width"), MODELS)
@@ -87,7 +87,7 @@ def test_fast_is_naive_within_a_bound(
     naive = outcome.run(at, experiment, "naive")
     assume(not near(naive))
     with outcome.priced(price):
-        outcome.close(naive, outcome.run(at, experiment, "fast", size), BOUND, whole=case.looked_at)
+        outcome.close(naive, outcome.run(at, experiment, "fast", size), BOUND)
 
 
 @pytest.mark.parametrize(("model", "width"), WINDOWED)
@@ -101,4 +101,4 @@ def test_a_window_reaches_as_far_in_a_shared_call(
     naive = outcome.run(at, experiment, "naive")
     assume(not near(naive))
     with outcome.priced(price):
-        outcome.close(naive, outcome.run(at, experiment, "fast"), BOUND, whole=case.looked_at)
+        outcome.close(naive, outcome.run(at, experiment, "fast"), BOUND)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 
 import torch
 from torch import Tensor
@@ -19,12 +18,13 @@ from causalab_mini.engine.memory import free_bytes
 from causalab_mini.engine.modules import Network
 from causalab_mini.plan.nodes import Experiment, Observe, Point
 from causalab_mini.plan.spaces import place_width
-from causalab_mini.results.records import Bundle, NearTie, Observed, WriteReport
+from causalab_mini.results.records import Bundle, Observed
 from causalab_mini.run.bundles import generated_bundle, output_bundle
 from causalab_mini.run.calls import CallRunner, Greedy
 from causalab_mini.run.featurizers import Featurizers
 from causalab_mini.run.holders import Holders
 from causalab_mini.run.noise import noise
+from causalab_mini.run.reports import Reports
 from causalab_mini.run.score import Reading, Scorer
 from causalab_mini.run.values import Values
 from causalab_mini.schedule.cost import Cost, call_cost
@@ -34,9 +34,6 @@ from causalab_mini.schedule.optimize import Mode, settled
 from causalab_mini.schedule.prepare import Prepared, prepare
 from causalab_mini.vocabulary.mechanisms import Gaussian
 from causalab_mini.vocabulary.reasons import Reason
-
-NEAR = 1e-3
-"""A greedy margin under this is reported: another honest execution may choose otherwise."""
 
 
 @dataclass(frozen=True)
@@ -131,15 +128,11 @@ class _Walk:
     def _observed(self, key: ObserveKey, observe: Observe) -> Observed:
         reading = self._reading(key, observe)
         tables = tuple(self._scorer.table(score, reading) for score in observe.scores)
-        writes = tuple(self._writes(key, observe))
-        warnings = tuple(
-            f"write '{report.name}' of '{report.model}' changed nothing on {unmoved} of {len(report.firings)} rows"
-            for report in writes
-            if (unmoved := sum(change == 0.0 for change in report.largest_change))
-        )
-        warnings += tuple(self._left(key, observe))
+        reports = Reports(key, observe, self._schedule, self._values)
+        writes = tuple(reports.writes())
+        warnings = (*reports.unmoved(writes), *reports.unwritten(self._lacks))
         bundles = tuple(self._bundles(key, observe, reading))
-        return Observed(key[0], key[1], tables, bundles, tuple(self._near_ties(key, observe)), writes, warnings)
+        return Observed(key[0], key[1], tables, bundles, tuple(reports.near_ties()), writes, warnings)
 
     def _bundles(self, key: ObserveKey, observe: Observe, reading: Reading) -> Iterator[Bundle]:
         outputs = {publish.name: publish for publish in observe.outputs}
@@ -188,44 +181,6 @@ class _Walk:
                 return len(lost) == len(observe.example_ids) if reduced else row in lost
             case _:
                 return False
-
-    def _left(self, key: ObserveKey, observe: Observe) -> Iterator[str]:
-        """A warning for every model that the run left unwritten on some rows."""
-        for index, forward in enumerate(observe.forwards):
-            lanes = self._schedule.bindings[key, index]
-            if forward.writes and (left := sum(self._lacks(lane) for lane in lanes)):
-                yield f"'{forward.model}' is unwritten on {left} of {len(lanes)} rows: an operand had no value there"
-
-    def _near_ties(self, key: ObserveKey, observe: Observe) -> Iterator[NearTie]:
-        for index, forward in enumerate(observe.forwards):
-            if not forward.decode:
-                continue
-            for row, lane in enumerate(self._schedule.bindings[key, index]):
-                if not self._values.continued(lane):
-                    continue
-                for step, margin in enumerate(self._values.continuation(lane, forward.decode).margins):
-                    if margin < NEAR:
-                        yield NearTie(f"{forward.model} on {forward.role}", observe.example_ids[row], step, margin)
-
-    def _writes(self, key: ObserveKey, observe: Observe) -> Iterator[WriteReport]:
-        for index, forward in enumerate(observe.forwards):
-            lanes = self._schedule.bindings[key, index]
-            if not forward.writes:
-                continue
-            # A lane has the edits of the writes that land on its row, in the same order, one for every layer.
-            edits = [iter(self._schedule.lanes[lane].edits) for lane in lanes]
-            for write in forward.writes:
-                layers = len(write.place.each())
-                changes = [
-                    None if isinstance(window, Reason) else self._values.change(lane, *islice(own, layers))
-                    for lane, own, window in zip(lanes, edits, write.windows, strict=True)
-                ]
-                yield WriteReport(
-                    write.name,
-                    forward.model,
-                    tuple(0 if change is None else change.firings for change in changes),
-                    tuple(None if change is None else change.largest for change in changes),
-                )
 
     def _argument(self, edit: Edit, step: int) -> Tensor | float | None:
         """An edit's argument at a step: [n or 1, w]; of a generated edit, its entry for this step; [0, w] for none."""

@@ -66,9 +66,17 @@ class Values:
         """Note that `edit` acted on `lane` at one column or step."""
         self._changes.setdefault(lane, {})[edit, at] = largest
 
-    def change(self, lane: int, *edits: Edit) -> Change:
-        """What the edits of one write, one for each of its layers, did to the row bound to `lane`."""
-        acts = ((edit, at, self._schedule.actor(lane, edit, at)) for edit in edits for at in edit.at)
+    def change(self, lane: int, *edits: Edit, steps: int | None = None) -> Change:
+        """What the edits of one write, one for each of its layers, did to the row bound to `lane`.
+
+        `steps`: how many steps of a decode count; None for all.
+        """
+        acts = (
+            (edit, at, self._schedule.actor(lane, edit, at))
+            for edit in edits
+            for at in edit.at
+            if edit.frame == "prompt" or steps is None or at < steps
+        )
         sizes = [self._changes.get(owner, {}).get((edit, at)) for edit, at, owner in acts]
         acted = [size for size in sizes if size is not None]
         # A change that is not a number is the largest there can be.

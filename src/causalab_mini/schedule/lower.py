@@ -65,9 +65,7 @@ class _Build:
 
     def observe(self, key: ObserveKey, observe: Observe) -> None:
         sources: dict[str, tuple[Read, int]] = {}
-        looked_at = {score.metric.of for score in observe.scores} | {publish.read for publish in observe.outputs}
-        looked_at |= {score.metric.compared for score in observe.scores if score.metric.compared is not None}
-        saved = {save.value for save in observe.saves}
+        looked_at = _looked_at(observe)
         for index, forward in enumerate(observe.forwards):
             first = len(self.lanes)
             own = tuple(_lanes(key, observe, forward, sources))
@@ -81,9 +79,46 @@ class _Build:
                 if read.name in looked_at:
                     for row, lane in enumerate(numbers):
                         self.wanted.update({(lane, keep): None for keep in keeps_of(read, row)})
-            shown = forward.decode and any(read.name in looked_at for read in forward.reads)
-            if shown or observe.generated[index] in saved - {""}:
+            if _heard(observe, index):
                 self.heard.update(numbers)
+
+
+def _looked_at(observe: Observe) -> set[str]:
+    """The reads that a metric or an output is of."""
+    compared = (score.metric.compared for score in observe.scores)
+    scored = {score.metric.of for score in observe.scores} | {name for name in compared if name is not None}
+    return scored | {publish.read for publish in observe.outputs}
+
+
+def _heard(observe: Observe, index: int) -> bool:
+    """Whether a forward's continuation is shown: it is saved, or a table or output is of one of its reads."""
+    forward, looked_at = observe.forwards[index], _looked_at(observe)
+    saved = {save.value for save in observe.saves} - {""}
+    shown = forward.decode > 0 and any(read.name in looked_at for read in forward.reads)
+    return shown or observe.generated[index] in saved
+
+
+def needed_steps(observe: Observe, index: int) -> tuple[int, ...]:
+    """How many steps of a forward's decode the plan needs, row by row: to what is shown, or to the last operand."""
+    forward = observe.forwards[index]
+    rows = range(len(forward.batch.rows))
+    if _heard(observe, index):
+        return tuple(forward.decode for _ in rows)
+    steps = [0 for _ in rows]
+    operands = {(write.operand.read, row) for write, row in _landing(observe) if isinstance(write.operand, ReadOperand)}
+    for read in forward.reads:
+        for row in rows:
+            window = read.windows[row]
+            if (read.name, row) in operands and read.pos.generated and not isinstance(window, Reason):
+                steps[row] = max(steps[row], window[-1] + 1)
+    return tuple(steps)
+
+
+def _landing(observe: Observe) -> Iterator[tuple[Write, int]]:
+    """Every write with every row it lands on."""
+    for forward in observe.forwards:
+        for write in forward.writes:
+            yield from ((write, row) for row, window in enumerate(write.windows) if not isinstance(window, Reason))
 
 
 def head_columns(lanes: Iterable[Lane], width: int) -> tuple[int, ...]:
