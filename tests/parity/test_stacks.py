@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.building import document, generated, intervention, read, rows, step, write, write_table
-from tests.desk import Desk, agree
+from tests.desk import Desk, Seen, agree
 
 from causalab_mini.schedule.optimize import Mode
 
@@ -179,3 +179,30 @@ def test_what_leaves_a_block_and_what_enters_the_next_undo_each_other_in_stacks(
     assert "'a' and 'b' both set one value of block_output[all] and block_input[2, 0]" in problem.message
     apart = {**SITES, "some": {"component": "block_input", "layers": [0]}}
     llama.compile(asked(intervention({"x": read("head", -1, "m")}, writes)) | {"sites": apart})
+
+
+def test_a_norm_is_mended_where_the_writes_before_it_are_together(llama: Desk) -> None:
+    writes = {
+        "a": write("one", -1, "add_scaled", 2.0),
+        "b": write("rest", -1, "add_scaled", 1.0),
+        "norm": write("every", -1, "renormalize"),
+    }
+    sites = {"rest": {"component": "block_output", "layers": [0, 2]}, "every": {"component": "block_output"}}
+    sites["every"]["layers"] = [2, 1, 0]
+    body = intervention({"x": read("all", -1, "m")}, writes)
+    made = asked(body, {"X": "x"}) | {"sites": {**SITES, **sites}}
+    wanted = llama.tell(made)
+    for way in WAYS:
+        agree(llama.run(made, *way), wanted)
+
+
+def test_an_axis_of_layers_may_have_several(llama: Desk) -> None:
+    site = {"component": "block_output", "layers": {"sweep": [0, [2, 1], "all"], "as": "layer"}}
+    made = asked(intervention({"x": read("swept", -1)}), {"X": "x"}) | {"sites": {"swept": site}}
+    points = llama.run(made)
+    assert {label: Seen(steps["only",]).tensor("X").shape[:-1] for label, steps in points.items()} == {
+        "layer=0": (3,),
+        "layer=_2_1_": (2, 3),
+        "layer=all": (3, 3),
+    }
+    agree(points, llama.tell(made))

@@ -91,6 +91,16 @@ def test_the_table_shows_points_and_metrics() -> None:
     )
 
 
+def test_the_layers_of_a_stacked_site_have_a_column() -> None:
+    lines = [line("", 0.5).model_copy(update={"layer": layer}) for layer in (11, None)]
+    assert summary_table(lines, Path("out")) == (
+        "metric  layer  mean  n scored / n rows\n"
+        "------  -----  ----  -----------------\n"
+        "p       11      0.5              3 / 4\n"
+        "p               0.5              3 / 4"
+    )
+
+
 def test_the_table_leaves_out_what_does_not_vary() -> None:
     assert summary_table([line("", 0.5)], Path("out")).startswith("metric")
     assert summary_table([line("", 0.5), line("", 1.0, "other")], Path("out")).startswith("step")

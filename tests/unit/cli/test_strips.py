@@ -106,6 +106,17 @@ def test_points_that_touch_the_same_tokens_share_strips(tmp_path: Path) -> None:
     assert lines.count("  row 'row-0'") == 2
 
 
+def test_a_stacked_site_is_one_mark(tmp_path: Path) -> None:
+    document = patch()
+    del document["interventions"]["one"]["writes"]["w"]
+    document["interventions"]["one"]["models"]["patched"]["writes"] = ["push"]
+    for name, layers in (("out1", "all"), ("out2", [3, 0])):
+        document["sites"] = {**document["sites"], name: {"component": "block_output", "layers": layers}}
+    lines = page(document, write_table(tmp_path, rows(PROMPTS)))
+    assert lines[2].startswith("  W1  write 'push' at block_output[3, 0] {generated span:[1, 3]}")
+    assert lines[3].startswith("  R1  read  'v' at block_output[all] {last:2}")
+
+
 def test_colour_on_a_terminal_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)

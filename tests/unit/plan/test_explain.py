@@ -115,6 +115,25 @@ def test_a_list_is_a_plan_and_points_are_plans(desk: Desk) -> None:
     assert tree == ["<root>: Plan", "  at=0: Plan", *point, "  at=-1: Plan", *point]
 
 
+def test_several_layers_stand_where_the_first_of_them_is(desk: Desk) -> None:
+    sites = {
+        "every": {"component": "block_output", "layers": "all"},
+        "some": {"component": "attention_z", "layers": [2, 0], "heads": [1]},
+        "middle": {"component": "block_input", "layers": 1},
+        "head": {"component": "lm_head"},
+    }
+    reads = {"x": read("every", -1, "m"), "y": read("middle", -1, "m"), "z": read("head", -1, "m")}
+    writes = {"w": write("some", {"last": 2}, "swap", 0.0), "v": write("every", -1, "add_scaled", 1.0)}
+    asked = document({"only": step(intervention(reads, writes))}, sites=sites)
+    assert [line.strip() for line in lines(desk, asked)[3:]] == [
+        "write 'w' at attention_z[2, 0] heads=[1] pos={last:2} swap(0.0) via 'identity'",
+        "write 'v' at block_output[all] pos={index:-1} add_scaled(1.0, scale=1.0) via 'identity'",
+        "read  'x' at block_output[all] pos={index:-1} via 'identity'",
+        "read  'y' at block_input[1] pos={index:-1} via 'identity'",
+        "read  'z' at lm_head pos={index:-1} via 'identity'",
+    ]
+
+
 def test_a_reference_names_the_step_it_is_from(desk: Desk) -> None:
     give = intervention({"v": read("out0")})
     take = intervention({"x": read("head", -1, "m")}, {"w": write("out0", -1, "swap", {"ref": "V"})})

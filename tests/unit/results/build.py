@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from causalab_mini.plan.nodes import Experiment, Observe, Plan, Point, Save
 from causalab_mini.results.records import Bundle, MetricTable, NearTie, Observed, TableRow, WriteReport
 from causalab_mini.vocabulary.reasons import Reason
@@ -35,6 +37,12 @@ def table(*values: object, name: str = "p", decodes: bool = False) -> MetricTabl
     """A table of these values."""
     rows = tuple(row(value, None, number) for number, value in enumerate(values))
     return MetricTable(name, "token_prob", "probability", decodes, rows)
+
+
+def stacked(values: dict[int, tuple[object, ...]], name: str = "p") -> MetricTable:
+    """A table of a stacked site: each layer's values."""
+    layers = [tuple(replace(line, layer=layer) for line in table(*own).rows) for layer, own in values.items()]
+    return MetricTable(name, "token_prob", "probability", False, tuple(sum(zip(*layers, strict=True), ())))
 
 
 def observed(label: str, path: tuple[str, ...] = ("score",), value: float = 0.5) -> Observed:

@@ -8,7 +8,7 @@ import json
 import math
 
 import pytest
-from tests.unit.results.build import observe, point, row
+from tests.unit.results.build import observe, point, row, stacked, table
 
 from causalab_mini.results.records import MetricTable, Observed
 from causalab_mini.results.summary import SummaryLine, summarize, summary_csv, summary_json
@@ -66,6 +66,21 @@ def test_composite_axis_values_are_compact_json() -> None:
     )
     (cells,) = csv.DictReader(io.StringIO(summary_csv([line]).decode()))
     assert cells["pos"] == '{"span":[0,1]}'
+
+
+def test_every_layer_of_a_stacked_site_has_a_line() -> None:
+    tables = (stacked({2: (0.5, 0.25), 0: (1.0, math.nan)}), table(3.0, name="q"))
+    found = summarize(point("layer=5"), [Observed("layer=5", ("score",), tables, ())])
+    rows = json.loads(summary_json(found))
+    assert [(cells["metric"], cells["layer"], cells["mean"]) for cells in rows] == [
+        ("p", 2, 0.375),
+        ("p", 0, 1.0),
+        ("q", None, 3.0),
+    ]
+    assert [(cells["n_scored"], cells["n_rows"]) for cells in rows] == [(2, 2), (1, 2), (1, 1)]
+    assert list(rows[0]) == ["point", "axis.layer", "observe", "metric", "layer", "mean", "sd", "n_scored", "n_rows"]
+    assert [cells["axis.layer"] for cells in rows] == [5, 5, 5]
+    assert summary_csv(found).decode().splitlines()[3] == "layer=5,5,score,q,,3.0,,1,1"
 
 
 def test_no_lines_are_a_header() -> None:

@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from tests.unit.results.build import row, table
+from tests.unit.results.build import row, stacked, table
 
 from causalab_mini.results.records import MetricTable
 from causalab_mini.results.tables import settled, table_bytes, table_rows
@@ -40,6 +40,12 @@ def test_a_decoding_pass_adds_stopped_at() -> None:
     (cells,) = table_rows(table(0.5, decodes=True), "d1")
     assert list(cells) == [*KEYS, "stopped_at"]
     assert cells["stopped_at"] is None
+
+
+def test_a_stacked_site_adds_the_layer() -> None:
+    found = table_rows(stacked({0: (0.25,), 2: (None,)}), "d1")
+    assert [list(cells) for cells in found] == [[*KEYS, "layer"]] * 2
+    assert [(cells["row"], cells["layer"], cells["reason"]) for cells in found] == [(0, 0, None), (0, 2, "non_finite")]
 
 
 def test_the_file_is_an_array_with_one_space_of_indent() -> None:

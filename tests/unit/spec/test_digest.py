@@ -132,6 +132,9 @@ def test_numbers_are_normal():
 DIFFERENT = [
     [("interventions.swap.reads.v_cf.pos", -2)],
     [("sites.late.layers", 2)],
+    [("sites.late.layers", [2, 3])],
+    [("sites.late.layers", [3, 2])],
+    [("sites.late.layers", "all")],
     [("model.dtype", "bf16")],
     [("interventions.swap.decode", 4)],
     [("interventions.swap.writes.patch.missing", "skip")],
