@@ -125,11 +125,20 @@ class OutputRefusal(Refusal):
 
 
 class RunFailure(CausalabError):
-    """The run started and could not go on."""
+    """The run started and could not go on. `hint`: a way out; `path`: the place in the document it comes from."""
+
+    hint: str | None = None
+    path: str = ""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint or self.hint
 
 
 class ModelUnavailable(RunFailure):
     """The weights, the config or the tokenizer of a model cannot be had."""
+
+    hint = "name a folder as transformers saves one: config.json, tokenizer.json and *.safetensors; --weights takes one"
 
 
 class EngineFailure(RunFailure):
@@ -142,8 +151,11 @@ class OutOfMemory(EngineFailure):
 
 @contextmanager
 def at(*parts: str | int) -> Generator[None]:
-    """Prefix the path of any refusal that leaves the block."""
+    """Prefix the path of any refusal or failure that leaves the block."""
     try:
         yield
     except Refusal as refusal:
         raise refusal.within(join(*parts)) from refusal.__cause__
+    except RunFailure as failure:
+        failure.path = join(*parts, failure.path)
+        raise

@@ -73,7 +73,8 @@ def snapshot(key: str, revision: str, need_weights: bool) -> Snapshot:
         missing = "its weights are" if found is not None else "it is"
         raise ModelUnavailable(
             f"'{key}' ({revision}) is no local folder, and {missing} not in the hub cache while the network is off "
-            "(HF_HUB_OFFLINE); give a folder with --weights"
+            "(HF_HUB_OFFLINE)",
+            "give a folder with --weights",
         )
     return _download(key, revision, need_weights)
 
@@ -101,8 +102,8 @@ def _download(key: str, revision: str, need_weights: bool) -> Snapshot:
     ) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelUnavailable(
-            f"'{key}' ({revision}) is not in the hub cache and cannot be downloaded: {why}; "
-            "give a folder with --weights"
+            f"'{key}' ({revision}) is not in the hub cache and cannot be downloaded: {why}",
+            "give a folder with --weights",
         ) from error
     if not (folder / files.CONFIG).is_file():
         raise ModelUnavailable(f"'{key}' ({revision}) has no {files.CONFIG}")

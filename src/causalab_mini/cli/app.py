@@ -6,6 +6,7 @@ Every error leaves the package here: a refusal or failure becomes text (or JSON)
 from __future__ import annotations
 
 import gc
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -95,7 +96,9 @@ def execute(arguments: Sequence[str]) -> int:
     except UsageError as error:
         misuse = cast(_Misuse, error)
         where = NAME if misuse.ctx is None else misuse.ctx.command_path
-        message = misuse.format_message().rstrip(".")
+        message = re.sub(
+            r"^Invalid value for '?(.+?)'?: (Value error, )?", r"\1: ", misuse.format_message().rstrip(".")
+        )
         return voice.misused(message[:1].lower() + message[1:], f"{where} --help shows how")
     except (KeyboardInterrupt, typer.Abort):
         return voice.failed(KeyboardInterrupt())

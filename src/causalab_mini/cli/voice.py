@@ -20,9 +20,9 @@ from causalab_mini.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_REFUSED,
-    CausalabError,
     Problem,
     Refusal,
+    RunFailure,
 )
 
 
@@ -62,8 +62,8 @@ class Voice:
             return self._stopped((Problem("", "interrupted"),), EXIT_INTERRUPTED)
         if isinstance(error, Refusal):
             return self._stopped(error.problems, error.exit_code)
-        if isinstance(error, CausalabError):
-            return self._stopped((Problem("", str(error)),), error.exit_code)
+        if isinstance(error, RunFailure):
+            return self._stopped((Problem(error.path, str(error), error.hint),), error.exit_code)
         found = f"{type(error).__name__}: {error}"
         hint = "this is a fault of the program; --debug shows where"
         return self._stopped((Problem("", found, None if self.debug else hint),), EXIT_FAILED)

@@ -99,7 +99,8 @@ def cells_of(table: Table, field: FieldPath) -> list[Cell]:
     """The cell of `field` in every row, ABSENT where a row has none. Refused where no row has one."""
     cells = [field.get(row) for row in table.rows]
     if all(cell is ABSENT for cell in cells):
-        hint = suggest(str(field), _alternatives(table, field), "columns")
+        others = _alternatives(table, field)
+        hint = suggest(str(field), others, "columns") if others else "its lists are empty: fill them, or name a column"
         raise _refusal(f"no row of '{table.ref}' has a column '{field}'", hint)
     return cells
 
@@ -113,8 +114,10 @@ def _alternatives(table: Table, field: FieldPath) -> list[str]:
         longest = max((len(cell) for cell in found if isinstance(cell, list)), default=0)
         parts = [*sorted(keys), *range(longest)]
         paths = [FieldPath((*before, part)) for part in parts]
-        if paths or found:
+        if paths or any(found):
             return [str(path) for path in paths] or [str(FieldPath(before))]
+        if found:
+            return []
     return list(table.columns)
 
 

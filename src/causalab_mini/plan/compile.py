@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.families import CAPABILITIES
 from causalab_mini.errors import PlanRefusal, Problem
 from causalab_mini.plan.nodes import Experiment, Observe, Plan, Point, Space
 from causalab_mini.plan.observe import Compiler
@@ -30,7 +31,8 @@ def compile_experiment(
     problems = Problems()
     if not checkpoint.supported:
         message = f"the family '{checkpoint.model_type}' is not one whose places can be read and written yet"
-        raise PlanRefusal(Problem("model.key", message))
+        known = ", ".join(sorted(row.model_type for row in CAPABILITIES))
+        raise PlanRefusal(Problem("model.key", message, f"the families are: {known}"))
     rows = Rows(checkpoint, data_root)
     files = Files(document)
     for point in loaded.points[:1]:

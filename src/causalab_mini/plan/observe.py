@@ -17,6 +17,7 @@ from causalab_mini.spec.children import Child
 from causalab_mini.spec.document import Document, Intervention, Observe, Output
 from causalab_mini.spec.forwards import forwards
 from causalab_mini.vocabulary.metric import AnswerMetric, Metric
+from causalab_mini.vocabulary.metrics import TopK
 from causalab_mini.vocabulary.reasons import Reason
 
 BASE = "base"
@@ -116,7 +117,6 @@ class Compiler:
 
     def _bound(self, name: str, roles: Mapping[str, str]) -> Bound | None:
         """The roles' texts and the rows' ids; None when they cannot be had or do not pair up."""
-        before = len(self._problems.found)
         batches: dict[str, nodes.Batch] = {}
         for role, ref in roles.items():
             field = self._document.roles[role].field
@@ -124,7 +124,7 @@ class Compiler:
                 self._rows.table(ref)
                 with self._problems.under("roles", role, "field"):
                     batches[role] = self._rows.batch(ref, field)
-        if len(self._problems.found) > before:
+        if len(batches) < len(roles):
             return None
         counts = {role: len(batch.rows) for role, batch in batches.items()}
         if len(set(counts.values())) > 1:
@@ -159,6 +159,9 @@ class Compiler:
         scores: list[nodes.Score] = []
         for name, metric in intervention.metrics.items():
             with self._problems.within("metrics", name):
+                most = self._checkpoint.vocab
+                if isinstance(metric, TopK) and metric.k > most:
+                    self._problems.add(f"k is {metric.k}, and there are {most} tokens", f"name at most {most}", at="k")
                 scores.append(self._score(name, metric, bound, role_of[metric.of]))
         return tuple(scores)
 

@@ -17,7 +17,7 @@ from causalab_mini.checkpoint.text import Text
 from causalab_mini.data import rows as cells
 from causalab_mini.data import tables, variables
 from causalab_mini.data.fields import FieldPath
-from causalab_mini.errors import PlanRefusal, Problem
+from causalab_mini.errors import DataRefusal, PlanRefusal, Problem
 from causalab_mini.frames.prompt import PREFIX, has_turn, warnings_of, window
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.nodes import Batch
@@ -39,6 +39,7 @@ class Rows:
         self._root = root
         self.warnings: dict[str, None] = {}
         self._digests: dict[str, str] = {}
+        self._refused: set[str] = set()
         self.table = cache(self._table)
         self.batch = cache(self._batch)
         self.texts = cache(self._texts)
@@ -54,7 +55,13 @@ class Rows:
 
     def _table(self, ref: str) -> tables.Table:
         """The rows of a dataset ref."""
-        table = tables.load(ref, self._root)
+        if ref in self._refused:
+            raise DataRefusal(())  # What is wrong with the table has been told.
+        try:
+            table = tables.load(ref, self._root)
+        except DataRefusal:
+            self._refused.add(ref)
+            raise
         self._digests[ref] = table.sha256
         return table
 

@@ -21,7 +21,7 @@ from causalab_mini.spec.document import Document, Featurizer, Site
 from causalab_mini.vocabulary import featurizers as kinds
 from causalab_mini.vocabulary.featurizers import IDENTITY, Slot
 
-STAMP = ("model", "revision", "component", "layer", "heads", "units", "kind", "width")
+STAMP = ("model", "revision", "resolved", "component", "layer", "heads", "units", "kind", "width")
 """The keys of a stamp, in the order in which mismatches are told."""
 
 
@@ -178,10 +178,13 @@ class Spaces:
 
     def _model(self, found: Mapping[str, str]) -> dict[str, str]:
         """The model's part of the stamp; a folder is named by the digest of its files and has no revision."""
+        own = self.checkpoint.resolved or self.checkpoint.digest()
+        # A commit and a digest of files name the same thing and cannot be compared.
+        resolved = {"resolved": own if len(own) == len(said) else said} if (said := found.get("resolved")) else {}
         if self.checkpoint.source != "folder":
-            return {"model": self.checkpoint.key, "revision": self.checkpoint.revision}
+            return {"model": self.checkpoint.key, "revision": self.checkpoint.revision, **resolved}
         own = {"model": f"folder:{self.checkpoint.digest()}"} if "model" in found else {}
-        return {**own, **({"revision": found["revision"]} if "revision" in found else {})}
+        return {**own, **resolved, **({"revision": found["revision"]} if "revision" in found else {})}
 
 
 def _matched(node: kinds.Featurizer, file: TensorFile, shown: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ index=0/document.json, index=0/p_answer.json, …        a point's; a point with
 from __future__ import annotations
 
 import hashlib
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from causalab_mini.plan.nodes import Experiment, Observe, Point, Save
 
@@ -52,6 +52,13 @@ def run_files(experiment: Experiment) -> tuple[str, ...]:
     """Every visible file a run of `experiment` writes."""
     points = [name for point in experiment.points for name in point_files(point)]
     return tuple(dict.fromkeys((DOCUMENT, *points, *WRITTEN_LAST)))
+
+
+def linked(out: Path, experiment: Experiment) -> Path | None:
+    """A directory that a run of `experiment` would write into and that is a link, if there is one."""
+    names = (OWNER, record_path(""), *run_files(experiment))
+    inside = dict.fromkeys(parent for name in names for parent in PurePosixPath(name).parents if parent.name)
+    return next((out / parent for parent in inside if (out / parent).is_symlink()), None)
 
 
 def too_long(experiment: Experiment) -> str | None:

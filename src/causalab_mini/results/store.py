@@ -26,6 +26,8 @@ from causalab_mini.results.strict import pretty
 from causalab_mini.results.summary import SummaryLine, summary_csv, summary_json
 from causalab_mini.results.tables import table_bytes
 
+KEPT = "points that were written whole are kept: make room, and say the same again"
+
 
 class Owner(BaseModel):
     """Whose directory it is: the experiment's digest and every file its run may have written."""
@@ -154,9 +156,17 @@ class Store:
             raise OutputRefusal(Problem("", f"a file's name would be too long for a file system: {part}", hint))
         if self._out.exists() and not self._out.is_dir():
             raise OutputRefusal(Problem("", f"{self._out} is a file, not a directory", "choose another --out"))
-        if self._force or not self._out.exists():
+        if not self._out.exists():
             return
+        if (link := layout.linked(self._out, self._experiment)) is not None:
+            hint = "choose another --out, or remove the link"
+            raise OutputRefusal(Problem("", f"{link} is a link, and what a run writes stays in {self._out}", hint))
         owner = self._owner()
+        if owner is None and (self._out / layout.OWNER).exists():
+            hint = "choose another --out, or remove the directory"
+            raise OutputRefusal(Problem("", f"{self._out / layout.OWNER} does not say which files a run wrote", hint))
+        if self._force:
+            return
         if owner is None and any(not entry.name.startswith(".") for entry in self._out.iterdir()):
             hint = "choose another --out, or say --force to write there all the same"
             raise OutputRefusal(Problem("", f"{self._out} holds files that no run wrote", hint))
@@ -203,7 +213,7 @@ class Store:
         """Remove files a run wrote and the directories this leaves empty, never anything outside `out`."""
         for name in names:
             path = self._out / name
-            if not path.resolve().is_relative_to(self._out.resolve()):
+            if not path.parent.resolve().is_relative_to(self._out.resolve()):
                 continue
             path.unlink(missing_ok=True)
             partial_name(path).unlink(missing_ok=True)
@@ -228,7 +238,7 @@ class Store:
         try:
             yield
         except OSError as error:
-            raise RunFailure(f"{error.filename or self._out} could not be written: {error.strerror}") from error
+            raise RunFailure(f"{error.filename or self._out} could not be written: {error.strerror}", KEPT) from error
 
 
 def _produced_by(observe: Observe, observed: tuple[Observed, ...]) -> Observed:

@@ -148,3 +148,11 @@ def test_an_answer_is_one_text_or_one_id(cell: object) -> None:
     with pytest.raises(DataRefusal) as caught:
         rows.answers(table({"a": "x"}, {"a": cell}), FieldPath.parse("a"))  # pyright: ignore[reportArgumentType]
     assert messages(caught) == ["'d/t': row 1 has no text and no integer in 'a'"]
+
+
+def test_empty_lists_are_no_column_to_name() -> None:
+    with pytest.raises(DataRefusal) as caught:
+        rows.prompts(table({"others": []}, {"others": []}), FieldPath.parse("others[0]"))
+    (problem,) = caught.value.problems
+    assert problem.message == "no row of 'd/t' has a column 'others[0]'"
+    assert problem.hint == "its lists are empty: fill them, or name a column"

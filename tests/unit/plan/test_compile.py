@@ -184,6 +184,14 @@ def test_an_id_past_the_vocabulary(desk: Desk) -> None:
     assert "9999" in problem.message
 
 
+def test_more_likely_tokens_than_there_are(desk: Desk) -> None:
+    most = desk.checkpoint.vocab
+    problem = only(desk, one({"x": read("head")}, metrics={"t": {"kind": "top_k", "of": "x", "k": most + 1}}))
+    assert problem.path == f"{METRICS}.t.k"
+    assert problem.message == f"k is {most + 1}, and there are {most} tokens"
+    desk.compile(one({"x": read("head")}, metrics={"t": {"kind": "top_k", "of": "x", "k": most}}))
+
+
 def test_a_difference_of_a_token_with_itself(desk: Desk) -> None:
     metric = {"d": {"kind": "logit_diff", "of": "x", "a": "good", "b": "also"}}
     problem = only(desk, one({"x": read("head")}, metrics=metric))

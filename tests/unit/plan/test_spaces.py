@@ -163,6 +163,19 @@ def test_every_mismatch_of_a_stamp_is_told_with_both_values(desk: Desk, tmp_path
     assert len(found) == 4
 
 
+def test_a_stamp_of_other_weights_is_refused(desk: Desk, tmp_path: Path) -> None:
+    own = desk.checkpoint.resolved or desk.checkpoint.digest()
+    stamp = {"component": "block_output", "layer": "1", "kind": "subspace", "width": "16"}
+    given = asked(kind="subspace", file_path="f.safetensors")
+    for resolved in (own, "0" * 40):
+        save_file({"basis": basis()}, tmp_path / "f.safetensors", metadata={**stamp, "resolved": resolved})
+        compiled(desk, given, tmp_path / "document.json")
+    save_file({"basis": basis()}, tmp_path / "f.safetensors", metadata={**stamp, "resolved": "0" * len(own)})
+    (problem,) = problems(desk, given, tmp_path / "document.json")
+    assert "another resolved: its stamp says '0000" in problem.message
+    assert f"the document says '{own}'" in problem.message
+
+
 def test_a_stamp_of_heads_is_needed_where_the_site_has_some(desk: Desk, tmp_path: Path) -> None:
     stamp = {"component": "block_output", "layer": "1", "heads": "0", "kind": "subspace", "width": "16"}
     save_file({"basis": basis()}, tmp_path / "f.safetensors", metadata=stamp)

@@ -147,6 +147,30 @@ def test_force_replaces_another_experiment_and_nothing_else(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("linked", ["layer=0", ".run", ".run/points"])
+def test_nothing_is_written_or_removed_behind_a_link(tmp_path: Path, linked: str, force: bool) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "p.json").write_text("mine")
+    run(out, experiment("layer=0"))
+    os.rename(out / linked, tmp_path / "moved")
+    (out / linked).symlink_to(elsewhere, target_is_directory=True)
+    with pytest.raises(OutputRefusal, match="is a link"):
+        run(out, experiment("layer=0"), force=force)
+    assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [("p.json", "mine")]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_directory_whose_owner_is_damaged_is_refused(tmp_path: Path, force: bool) -> None:
+    run(tmp_path, experiment("index=0", digest="first"))
+    (tmp_path / ".run/owner.json").write_text('{"format"')
+    before = visible(tmp_path)
+    with pytest.raises(OutputRefusal, match="does not say which files"):
+        run(tmp_path, experiment("layer=0", digest="second"), force=force)
+    assert visible(tmp_path) == before
+
+
 def test_force_runs_complete_points_again(tmp_path: Path) -> None:
     run(tmp_path, experiment("index=0"))
     assert run(tmp_path, experiment("index=0"), force=True) == ["index=0"]

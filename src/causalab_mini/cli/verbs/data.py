@@ -21,6 +21,10 @@ EXAMPLES = (
 )
 
 
+INPUT = "input"
+"""The column in which prompts stand, if a table has it."""
+
+
 class Form(StrEnum):
     """The token forms that look at no prompt."""
 
@@ -46,12 +50,19 @@ def data(
 ) -> None:
     """Show a table's rows, columns, empty cells, splits and first row.
 
+    Ids that are no ids, and a prompt in the column "input" that is none, are refused here as they are by run.
+
     With --model, also how each answer becomes a token, and which rows would be refused: in the columns named by
     --column, or else in all that have "answer" in their name.
     """
+    from causalab_mini.data.fields import FieldPath
+    from causalab_mini.data.rows import example_ids, prompts
     from causalab_mini.data.tables import load
 
     table = load(ref, data_root)
+    example_ids(table)
+    if INPUT in table.columns:
+        prompts(table, FieldPath((INPUT,)))
     empty = {column: count for column in table.columns if (count := _empty(table, column))}
     lines = [f"{ref}: {len(table.rows)} rows", f"  columns: {', '.join(table.columns)}"]
     if empty:

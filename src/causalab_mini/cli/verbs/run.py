@@ -48,7 +48,7 @@ def run(
     context: typer.Context,
     document: DocumentPath,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where the results go. Required.", show_default=False)
+        str | None, typer.Option("--out", metavar="DIR", help="Where the results go. Required.", show_default=False)
     ] = None,
     data_root: DataRoot = DEFAULT_DATA_ROOT,
     device_map: Annotated[
@@ -73,7 +73,7 @@ def run(
     again goes on where it stopped. At the end: the paths written, and the summary.
     """
     voice = voice_of(context)
-    if out is None:
+    if out is None or not out.strip():
         raise OutputRefusal(Problem("", "run needs a directory for its results", f"say --out out/{document.stem}"))
     compiled = compile_document(document, voice, data_root, weights, need_weights=True)
     voice.warn(compiled.experiment.warnings)
@@ -85,17 +85,17 @@ def run(
     device = None if device_map is None else device_map.value
     settings = Settings(engine.value, device, batch_size, schedule.value, force)
     with progress(voice, len(compiled.experiment.points)) as report:
-        done = perform(compiled, out, settings, report)
+        done = perform(compiled, Path(out), settings, report)
     text = "\n".join(str(path) for path in done.written)
     voice.answer(
         text,
         {
             "ok": True,
             "digest": compiled.experiment.digest,
-            "out": str(out),
+            "out": str(Path(out)),
             "points": {"run": done.run, "kept": done.kept},
             "files": [str(path) for path in done.written],
             "summary": summary_cells(done.summary),
         },
     )
-    voice.tell(summary_table(done.summary, out))
+    voice.tell(summary_table(done.summary, Path(out)))
