@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 import torch
 from tests.desk import Desk
-from tests.parity.test_recurrent import LAYER, MODES, at, document, rows
+from tests.parity.test_recurrent import LAYER, MODES, at, document, rows, unequal
 from torch import Tensor, nn
 from torch.nn.functional import conv1d, pad, silu, softplus
+
+__all__ = ["unequal"]
 
 PARTS = ("key", "value", "decay", "beta", "query", "z", "output")
 FAMILIES = ("qwen3_5_text", "qwen3_next", "bamba", "mamba2")
 STEPS = 4
 
 
-def mixer_of(model: Any) -> nn.Module:
+def mixer_of(model: Any, layer: int = LAYER) -> nn.Module:
     body = model.backbone if hasattr(model, "backbone") else model.model
-    block = body.layers[LAYER]
+    block = body.layers[layer]
     return next(getattr(block, name) for name in ("linear_attn", "mamba", "mixer") if hasattr(block, name))
 
 
@@ -97,10 +99,8 @@ def _scanned(mixer: Any, x: Tensor) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("width", [16, 64, 512])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_parts_are_the_weights_applied_by_hand(
-    random_world: Callable[[str, int], Desk], family: str, width: int
-) -> None:
-    desk = random_world(family, width)
+def test_parts_are_the_weights_applied_by_hand(unequal: Callable[[str, int], Desk], family: str, width: int) -> None:
+    desk = unequal(family, width)
     sites = {part: {"component": f"linear_attention_{part}", "layers": LAYER} for part in PARTS}
     reads = {
         f"{part}_{name}": at(part, pos)
@@ -123,9 +123,9 @@ def test_parts_are_the_weights_applied_by_hand(
 
 
 @contextmanager
-def doubled(model: Any, part: str, columns: list[int]) -> Iterator[None]:
-    """In a pass over a whole text, twice the part of the mixer at some columns."""
-    mixer = mixer_of(model)
+def added(model: Any, part: str, columns: dict[int, int]) -> Iterator[None]:
+    """In a pass over a whole text, to the part of the first mixer at some columns, what it is at others."""
+    mixer = mixer_of(model, 0)
     names = vars(sys.modules[type(mixer).__module__])
     delta = "torch_chunk_gated_delta_rule" in names
     name = "torch_chunk_gated_delta_rule" if delta else "mamba2_chunk_scan"
@@ -133,21 +133,21 @@ def doubled(model: Any, part: str, columns: list[int]) -> Iterator[None]:
     word = {"decay": "g", "beta": "beta"}
     kernel, running = names[name], []
 
-    def twice(t: Tensor) -> Tensor:
-        return torch.stack([t[:, c] * (2 if c in columns else 1) for c in range(t.shape[1])], 1)
+    def more(t: Tensor) -> Tensor:
+        return torch.stack([t[:, c] + (t[:, columns[c]] if c in columns else 0) for c in range(t.shape[1])], 1)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         if not running:
             return kernel(*args, **kwargs)
         args, kwargs = list(args), dict(kwargs)
         if part in slot:
-            args[slot[part]] = twice(args[slot[part]])
+            args[slot[part]] = more(args[slot[part]])
         elif part in word:
-            kwargs[word[part]] = twice(kwargs[word[part]])
+            kwargs[word[part]] = more(kwargs[word[part]])
         out = kernel(*args, **kwargs)
         if part != "z":
             return out
-        return (twice(out[0]), *out[1:]) if isinstance(out, tuple) else twice(out)
+        return (more(out[0]), *out[1:]) if isinstance(out, tuple) else more(out)
 
     handles = (
         mixer.register_forward_pre_hook(lambda *_: running.append(1)),
@@ -165,24 +165,21 @@ def doubled(model: Any, part: str, columns: list[int]) -> Iterator[None]:
 @pytest.mark.parametrize("part", PARTS[:-1])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_written_part_does_what_the_same_edit_does_in_the_kernel(
-    random_world: Callable[[str, int], Desk], family: str, part: str
+    unequal: Callable[[str, int], Desk], family: str, part: str
 ) -> None:
-    desk = random_world(family, 64)
-    reads = {"head": at("head", {"frame": "generated", "all": True}), "last": at("head", -1)}
-    reads["part"] = at("part", -3, model="original")
-    reads["step"] = at("part", {"frame": "generated", "index": 2}, model="half")
-    writes = {
-        "prompt": {"site": "part", "pos": -3, "mechanism": "add_scaled", "operand": "part"},
-        "later": {
-            "site": "part",
-            "pos": {"frame": "generated", "index": 2},
-            "mechanism": "add_scaled",
-            "operand": "step",
-        },
+    desk = unequal(family, 64)
+    step = {"frame": "generated", "index": 2}
+    reads = {
+        "head": at("head", {"frame": "generated", "all": True}),
+        "before": at("part", -4, model="original"),
+        "then": at("part", {"frame": "generated", "index": 1}, model="half"),
     }
-    outputs = {name: {"read": name} for name in ("head", "last")}
-    made = document(reads, writes, STEPS, {}, outputs, "linear_attention_state")
-    made["sites"]["part"] = {"component": f"linear_attention_{part}", "layers": LAYER}
+    writes = {
+        "prompt": {"site": "part", "pos": -3, "mechanism": "add_scaled", "operand": "before"},
+        "later": {"site": "part", "pos": step, "mechanism": "add_scaled", "operand": "then"},
+    }
+    made = document(reads, writes, STEPS, {}, {"head": {"read": "head"}}, "linear_attention_state")
+    made["sites"]["part"] = {"component": f"linear_attention_{part}", "layers": 0}
     made["interventions"]["one"]["models"]["half"] = {"input": "base", "writes": ["prompt"]}
     if part in ("decay", "beta") and family in ("mamba2", "bamba"):
         (first, *_) = desk.problems(made)
@@ -191,9 +188,9 @@ def test_a_written_part_does_what_the_same_edit_does_in_the_kernel(
     for engine, batch, mode in [("hooks", None, mode) for mode in MODES] + [("traced", 3, "fast")]:
         seen = desk.one(made, engine, batch, mode)
         for row, ids in enumerate(rows(desk)):
-            text = [*ids, *seen.ids("m")[row][:-1]]
-            end = len(ids) - 1
-            # Step 2's operand is of the model without its own write, whose tokens may differ from there on alone.
-            with doubled(desk.network.model, part, [end - 2, end + 2]):
+            text, end = [*ids, *seen.ids("m")[row][:-1]], len(ids) - 1
+            with added(desk.network.model, part, {end - 2: end - 3, end + 2: end + 1}):
                 logits = whole(desk.network.model, text)[2]
             torch.testing.assert_close(seen.tensor("head")[row], logits[end:], atol=2e-4, rtol=1e-4)
+            plain = whole(desk.network.model, text)[2]
+            assert (logits[end + 2 :] - plain[end + 2 :]).abs().amax() > 1e-3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -16,6 +17,17 @@ from causalab_mini.schedule.optimize import Mode
 MODES: tuple[Mode, ...] = ("naive", "exact", "fast")
 LAYER, STEPS = 2, 4
 """The last block, which has a state in every family here."""
+
+
+UNEQUAL = [
+    {"input": base, "counterfactual_inputs": [other]}
+    for base, other in (
+        ("If today is Thursday, tomorrow is", "If today is Monday, then tomorrow is"),
+        ("The day after Friday is", "The day after Sunday is"),
+        ("Note: Today is Saturday, so tomorrow will be", "Today is Tuesday, tomorrow is"),
+        ("Yesterday was Monday, so today must be", "If today is Friday"),
+    )
+]
 
 
 @dataclass
@@ -84,7 +96,7 @@ def document(
         "steps": {
             "s": {
                 "kind": "observe",
-                "rows": {"base": "weekdays/train", "counterfactual": "weekdays/train"},
+                "rows": {"base": "own/rows", "counterfactual": "own/rows"},
                 "outputs": outputs,
                 "saves": [{"value": name, "file_path": f"{name}.safetensors"} for name in outputs]
                 + ([{"value": "m.generated", "file_path": "g.safetensors"}] if decode else []),
@@ -98,20 +110,33 @@ def at(site: str, pos: object, role: str = "base", model: str = "m") -> dict:
 
 
 def rows(desk: Desk, role: str = "base") -> list[list[int]]:
-    import json
-
-    found = json.loads((desk.root / "weekdays/train.json").read_text())
-    texts = [row["input"] if role == "base" else row["counterfactual_inputs"][0] for row in found]
+    texts = [row["input"] if role == "base" else row["counterfactual_inputs"][0] for row in UNEQUAL]
     return [list(desk.checkpoint.encode(text).ids) for text in texts]
 
 
+@pytest.fixture(scope="session")
+def unequal(random_world: Callable[[str, int], Desk], tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Desk]:
+    """`unequal(model_type, width)`: a random model over rows of unequal length."""
+    root = tmp_path_factory.mktemp("unequal")
+    (root / "own").mkdir()
+    (root / "own/rows.json").write_text(json.dumps(UNEQUAL))
+    return lambda model_type, width: random_world(model_type, width).over(root)
+
+
 @pytest.fixture(params=RECURRENT)
-def desk(request: pytest.FixtureRequest, random_world: Callable[[str, int], Desk]) -> Desk:
-    return random_world(request.param, 64)
+def desk(request: pytest.FixtureRequest, unequal: Callable[[str, int], Desk]) -> Desk:
+    return unequal(request.param, 64)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_states_are_those_of_a_model_fed_token_by_token(desk: Desk, mode: Mode) -> None:
+WAYS: tuple[tuple[Mode, str, int | None], ...] = (
+    ("naive", "hooks", None),
+    ("exact", "traced", 3),
+    ("fast", "hooks", 3),
+)
+
+
+@pytest.mark.parametrize(("mode", "engine", "batch"), WAYS)
+def test_states_are_those_of_a_model_fed_token_by_token(desk: Desk, mode: Mode, engine: str, batch: int | None) -> None:
     reads = {
         "inside": at("state", {"span": [1, 3]}),
         "last": at("state", -1),
@@ -121,29 +146,30 @@ def test_states_are_those_of_a_model_fed_token_by_token(desk: Desk, mode: Mode) 
     }
     outputs = {name: {"read": name} for name in reads}
     made = document(reads, {}, STEPS, {}, outputs, "linear_attention_state")
-    for engine, batch in (("hooks", None), ("traced", 3)):
-        seen = desk.one(made, engine, batch, mode)
-        for row, ids in enumerate(rows(desk)):
-            alone = walk(desk.network.model, ids, STEPS, desk.checkpoint.eos_ids)
-            prefix, end = len(desk.checkpoint.prefix), len(ids) - 1
-            wanted = {
-                "inside": alone.states[prefix + 1 : prefix + 3],
-                "last": [alone.states[end]],
-                "steps": alone.states[end : end + STEPS],
-                "entering": alone.states[end : end + STEPS - 1],
-            }
-            for name, states in wanted.items():
-                found = seen.tensor(name)[row].reshape(len(states), -1)
-                torch.testing.assert_close(found, torch.stack(states).flatten(1), atol=1e-5, rtol=1e-4)
-            torch.testing.assert_close(seen.tensor("head")[row], torch.stack(alone.logits[end:]), atol=1e-4, rtol=1e-4)
-            assert seen.ids("m")[row] == alone.ids
-        # Of two steps, what one leaves is what the next begins with, to the bit.
-        assert torch.equal(seen.tensor("steps")[:, :-1], seen.tensor("entering"))
+    seen = desk.one(made, engine, batch, mode)
+    for row, ids in enumerate(rows(desk)):
+        alone = walk(desk.network.model, ids, STEPS, desk.checkpoint.eos_ids)
+        prefix, end = len(desk.checkpoint.prefix), len(ids) - 1
+        wanted = {
+            "inside": alone.states[prefix + 1 : prefix + 3],
+            "last": [alone.states[end]],
+            "steps": alone.states[end : end + STEPS],
+            "entering": alone.states[end : end + STEPS - 1],
+        }
+        for name, states in wanted.items():
+            found = seen.tensor(name)[row].reshape(len(states), -1)
+            torch.testing.assert_close(found, torch.stack(states).flatten(1), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(seen.tensor("head")[row], torch.stack(alone.logits[end:]), atol=1e-4, rtol=1e-4)
+        assert seen.ids("m")[row] == alone.ids
+    # Of two steps, what one leaves is what the next begins with, to the bit.
+    assert torch.equal(seen.tensor("steps")[:, :-1], seen.tensor("entering"))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "engine", "batch"), WAYS)
 @pytest.mark.parametrize("where", [1, -1])
-def test_a_written_state_acts_from_the_next_token_on(desk: Desk, mode: Mode, where: int) -> None:
+def test_a_written_state_acts_from_the_next_token_on(
+    desk: Desk, mode: Mode, engine: str, batch: int | None, where: int
+) -> None:
     reads = {
         "source": at("state", -2, "counterfactual", "original"),
         "here": at("state", where),
@@ -154,21 +180,20 @@ def test_a_written_state_acts_from_the_next_token_on(desk: Desk, mode: Mode, whe
     outputs = {name: {"read": name} for name in reads}
     made = document(reads, {"w": write}, STEPS, {}, outputs, "linear_attention_state")
     untouched = desk.one(document(reads, {}, STEPS, {}, outputs, "linear_attention_state"), mode="naive")
-    for engine, batch in (("hooks", None), ("traced", 3)):
-        seen = desk.one(made, engine, batch, mode)
-        for row, (ids, others) in enumerate(zip(rows(desk), rows(desk, "counterfactual"), strict=True)):
-            source = walk(desk.network.model, others, 0, ()).states[-2]
-            column = len(desk.checkpoint.prefix) + where if where >= 0 else len(ids) + where
-            mixed = {column: lambda state, source=source: 0.25 * state + 0.75 * source}
-            alone = walk(desk.network.model, ids, STEPS, desk.checkpoint.eos_ids, mixed)
-            end = len(ids) - 1
-            torch.testing.assert_close(seen.tensor("here")[row], alone.states[column].flatten(), atol=1e-5, rtol=1e-4)
-            torch.testing.assert_close(seen.tensor("head")[row], torch.stack(alone.logits[end:]), atol=1e-4, rtol=1e-4)
-            assert seen.ids("m")[row] == alone.ids
-        if mode == "naive" and where == -1 and batch is None:
-            assert torch.equal(seen.tensor("own"), untouched.tensor("own"))
-        moved = (seen.tensor("head")[:, 1:] - untouched.tensor("head")[:, 1:]).abs().amax((1, 2))
-        assert (moved > 0).all()
-        (report,) = seen.observed.writes
-        assert report.firings == (1, 1, 1, 1)
-        assert all(change > 0 for change in report.largest_change)
+    seen = desk.one(made, engine, batch, mode)
+    for row, (ids, others) in enumerate(zip(rows(desk), rows(desk, "counterfactual"), strict=True)):
+        source = walk(desk.network.model, others, 0, ()).states[-2]
+        column = len(desk.checkpoint.prefix) + where if where >= 0 else len(ids) + where
+        mixed = {column: lambda state, source=source: 0.25 * state + 0.75 * source}
+        alone = walk(desk.network.model, ids, STEPS, desk.checkpoint.eos_ids, mixed)
+        end = len(ids) - 1
+        torch.testing.assert_close(seen.tensor("here")[row], alone.states[column].flatten(), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(seen.tensor("head")[row], torch.stack(alone.logits[end:]), atol=1e-4, rtol=1e-4)
+        assert seen.ids("m")[row] == alone.ids
+    if mode == "naive" and where == -1:
+        assert torch.equal(seen.tensor("own"), untouched.tensor("own"))
+    moved = (seen.tensor("head")[:, 1:] - untouched.tensor("head")[:, 1:]).abs().amax((1, 2))
+    assert (moved > 0).all()
+    (report,) = seen.observed.writes
+    assert report.firings == (1, 1, 1, 1)
+    assert all(change > 0 for change in report.largest_change)
