@@ -13,6 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor
 from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.utils import logging as transformers_logging
 from transformers.utils.generic import ModelOutput
 
 from causalab_mini.engine.contract import Inputs, Visit
@@ -95,10 +96,25 @@ def check(visits: Sequence[Visit]) -> None:
 
 
 @contextmanager
+def quiet() -> Generator[None]:
+    """Keep transformers from logging and drawing bars, and put both back."""
+    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+@contextmanager
 def border() -> Generator[None]:
     """Turn a foreign error that leaves the block into an `EngineFailure`, once, its cause kept."""
     try:
-        yield
+        with quiet():
+            yield
     except CausalabError:
         raise
     except Exception as error:
