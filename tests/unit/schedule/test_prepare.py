@@ -24,9 +24,10 @@ def names(mode: optimize.Mode) -> list[str]:
 
 
 def test_modes_are_passes_in_an_order() -> None:
-    assert names("naive") == ["window rows"]
-    assert names("exact") == ["drop", "trim", "merge", "share prefill", "window rows"]
-    assert names("fast") == ["drop", "trim", "merge", "unique rows", "share prefix", "skip layers", "stack points"]
+    assert names("naive") == ["window rows", "cut at states"]
+    assert names("exact") == ["drop", "trim", "merge", "share prefill", "window rows", "cut at states"]
+    shared = ["unique rows", "share prefix", "skip layers", "stack points"]
+    assert names("fast") == ["drop", "trim", "merge", *shared, "cut at states"]
     exact = [step for step in optimize.PASSES if "exact" in step.modes and step.name != "window rows"]
     assert {step.promise for step in exact} == {Promise.EXACT}
 
@@ -96,6 +97,9 @@ def test_no_family_slides_unnoticed(family: str, tmp_path: Path) -> None:
     config = CONFIG_MAPPING[family]()
     slides = "sliding_attention" in (getattr(config, "layer_types", None) or ()) or family == "mistral"
     sizes = {"num_hidden_layers": 2, "hidden_size": 8, "num_attention_heads": 2, "vocab_size": 32}
+    if (mixer := next(row.mixer for row in CAPABILITIES if row.model_type == family)) is not None:
+        words = (mixer.key_heads, mixer.key_width, mixer.value_heads, mixer.value_width)
+        sizes |= {word: getattr(config, word) for word in words if word is not None}
     checkpoint = facts(write_shape(tmp_path / "shape", LETTERS, **sizes, model_type=family))
     assert checkpoint.config.window == (config.sliding_window if slides else None)
 
