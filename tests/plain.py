@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
+STATE = "state:"
+
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace a module's value [w] at one token by `change` of it. `module` "" is the logits the model returns."""
+    """Replace a module's value [w] at one token by `change` of it. `module` "" is the logits the model returns.
+
+    "state:2" is no module: the recurrent state of block 2 after the token, heads [K, U] one after the other.
+    """
 
     module: str
     side: str
@@ -73,12 +78,49 @@ def forward(
     """One forward of one row: logits [T, V], and the values looked at; tokens past the row's end are passed over."""
     edits = [edit for edit in edits if edit.token < len(ids)]
     looks = [look for look in looks if look.token < len(ids)]
+    if any(item.module.startswith(STATE) for item in [*edits, *looks]):
+        return _stepped(model, ids, edits, looks)
+    return _called(model, ids, edits, looks, {"use_cache": False})
+
+
+def _stepped(
+    model: nn.Module, ids: Sequence[int], edits: Sequence[Edit], looks: Sequence[Look]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The same token by token, so that there is a state after each of them."""
+    from transformers.cache_utils import DynamicCache
+
+    cache, rows, values = DynamicCache(config=model.config), [], {}
+    for token, fed in enumerate(ids):
+        here = [[replace(item, token=0) for item in items if item.token == token] for items in (edits, looks)]
+        inside = [[item for item in items if not item.module.startswith(STATE)] for items in here]
+        at = {} if "mamba" in model.config.model_type else {"position_ids": torch.tensor([[token]])}
+        logits, seen = _called(model, [fed], *inside, {"use_cache": True, "cache": cache, **at})
+        rows.append(logits)
+        values.update(seen)
+        for item in (item for items in here for item in items if item.module.startswith(STATE)):
+            state = laid_out(model, cache.layers[int(item.module.removeprefix(STATE))].recurrent_states[0])
+            if isinstance(item, Edit):
+                state.copy_(item.change(state.flatten().clone()).view(state.shape))
+            else:
+                values[item.name] = state.flatten().clone()
+    return torch.cat(rows), values
+
+
+def laid_out(model: nn.Module, state: Tensor) -> Tensor:
+    """A recurrent state as [lanes, heads, K, U], whatever the family's own layout is; the same memory."""
+    kind = model.config.model_type
+    return state[..., None] if kind == "mamba" else state.transpose(-1, -2) if kind in ("mamba2", "bamba") else state
+
+
+def _called(
+    model: nn.Module, ids: Sequence[int], edits: Sequence[Edit], looks: Sequence[Look], options: dict[str, object]
+) -> tuple[Tensor, dict[str, Tensor]]:
     values: dict[str, Tensor] = {}
     with torch.no_grad(), ExitStack() as hooks:
         for module, side in sorted({(item.module, item.side) for item in [*edits, *looks] if item.module}):
             at = [item for item in [*edits, *looks] if (item.module, item.side) == (module, side)]
             hooks.enter_context(_hook(model.get_submodule(module), side, at, values))
-        out = model(input_ids=torch.tensor([list(ids)]), use_cache=False)
+        out = model(input_ids=torch.tensor([list(ids)]), **options)
         logits = _act(out.logits, [item for item in [*edits, *looks] if not item.module], values)
     return logits[0], values
 

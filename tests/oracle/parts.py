@@ -22,7 +22,11 @@ def inside(component: str, config: Any) -> tuple[str, str] | None:
 def entries(site: dict, config: Any) -> list[int] | None:
     """Which entries of the module's value the site is; None for all of them."""
     component, family = site["component"], config.model_type
-    heads, count = site.get("heads"), config.num_attention_heads
+    heads = site.get("heads")
+    if component == "linear_attention_state":
+        size = config.linear_key_head_dim * config.linear_value_head_dim
+        return None if heads is None else [head * size + i for head in heads for i in range(size)]
+    count = config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // count
     if component == "attention_value":
         # Queries, keys and values come out of one module: side by side in GPT-2, head by head in GPT-NeoX.

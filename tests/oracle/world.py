@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 from tests.oracle import parts
+from tests.plain import STATE
 from torch import Tensor, nn
 
 PARTS = {
@@ -90,6 +91,8 @@ class World:
             "block_output": (block, "output"),
         }
         whole = {"embeddings": (embeddings, "output"), "ln_final": (norm, "output")}
+        if site["component"] == "linear_attention_state":
+            return f"{STATE}{block.rpartition('.')[2]}", "output"
         found = parts.inside(site["component"], self.model.config)
         if found is not None:
             return f"{block}.{found[0]}", found[1]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 from tests.desk import Desk
+from tests.plain import laid_out
 from tests.recurrent import RECURRENT
 from torch import Tensor
 
@@ -37,12 +38,6 @@ class Walk:
     states: list[Tensor] = field(default_factory=list)
     logits: list[Tensor] = field(default_factory=list)
     ids: list[int] = field(default_factory=list)
-
-
-def laid_out(model: object, state: Tensor) -> Tensor:
-    """A state of one lane as [H, K, U], whatever the family's own layout is."""
-    kind = model.config.model_type
-    return state[..., None] if kind == "mamba" else state.transpose(-1, -2) if kind in ("mamba2", "bamba") else state
 
 
 def walk(model, ids, steps, eos, writes: Mapping[int, Callable[[Tensor], Tensor]] | None = None, layer=LAYER) -> Walk:
