@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from causalab_mini.cli.voice import Voice
-from causalab_mini.errors import Problem, Refusal, at, suggest
+from causalab_mini.errors import Problem, ReferenceRefusal, Refusal, SchemaRefusal, at, suggest
 
 if TYPE_CHECKING:
     from causalab_mini.checkpoint.facts import Checkpoint
@@ -55,7 +55,10 @@ def compile_document(
     from causalab_mini.checkpoint.resolve import resolve
     from causalab_mini.plan.compile import compile_experiment
 
-    source = load_document(path, voice)
+    try:
+        source = load_document(path, voice)
+    except (SchemaRefusal, ReferenceRefusal) as refusal:
+        raise _with_columns(refusal, path, data_root) from refusal
     model = source.model
     try:
         with at("model", "key"):
@@ -64,6 +67,16 @@ def compile_document(
     except Refusal as refusal:
         raise source.loaded.placed(refusal) from refusal
     return Compiled(source, checkpoint, experiment)
+
+
+def _with_columns(refusal: Refusal, path: Path, data_root: Path) -> Refusal:
+    """The refusal of a document, and the columns in it that no row has."""
+    from causalab_mini.plan.columns import unknown_columns
+    from causalab_mini.spec.load import placed
+    from causalab_mini.spec.text import parse
+
+    raw, lines = parse(read_document(path))
+    return type(refusal)(placed((*refusal.problems, *unknown_columns(raw, data_root)), lines))
 
 
 def read_document(path: Path) -> bytes:

@@ -25,6 +25,9 @@ from causalab_mini.errors import (
     RunFailure,
 )
 
+SHOWN = 5
+"""How many numbers that are not finite are told of."""
+
 
 @dataclass
 class Voice:
@@ -67,6 +70,14 @@ class Voice:
         found = f"{type(error).__name__}: {error}"
         hint = "this is a fault of the program; --debug shows where"
         return self._stopped((Problem("", found, None if self.debug else hint),), EXIT_FAILED)
+
+    def strange(self, found: Sequence[str]) -> int:
+        """Say which numbers are not finite; the exit code."""
+        more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        hint = "such rows have no value and the reason non_finite"
+        self.tell("\n".join(self.block(Problem("", message)) for message in (*found[:SHOWN], *more)))
+        self.tell(f"  hint: {hint}")
+        return EXIT_FAILED
 
     def misused(self, message: str, usage: str | None) -> int:
         """Say that the command line is wrong; the exit code."""

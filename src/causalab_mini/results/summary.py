@@ -16,6 +16,7 @@ from causalab_mini.plan.nodes import Point
 from causalab_mini.results.records import MetricTable, Observed, TableRow
 from causalab_mini.results.strict import compact, pretty
 from causalab_mini.results.tables import settled
+from causalab_mini.vocabulary.reasons import Reason
 
 OWN = ("point", "observe", "metric", "mean", "sd", "n_scored", "n_rows")
 """The columns that are not axes. An axis of the same name is written as `axis.<name>`."""
@@ -41,6 +42,7 @@ class SummaryLine(BaseModel):
     n_scored: int
     n_rows: int
     layer: int | None = None
+    n_non_finite: int = 0
 
     def cells(self, own: Sequence[str] = OWN) -> dict[str, object]:
         """The line with its axes as columns: the point, the axes, then the rest."""
@@ -103,4 +105,5 @@ def _line(point: Point, step: Observed, table: MetricTable, rows: list[TableRow]
         n_scored=len(scored),
         n_rows=len(rows),
         layer=layer,
+        n_non_finite=sum(reason is Reason.NON_FINITE for _, reason in map(settled, rows)),
     )

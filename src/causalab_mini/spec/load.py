@@ -48,7 +48,7 @@ class Loaded:
 
     def placed(self, refusal: Refusal) -> Refusal:
         """A later refusal of this document, its problems with their lines."""
-        return type(refusal)(_placed(refusal.problems, self.lines))
+        return type(refusal)(placed(refusal.problems, self.lines))
 
 
 def load(text: bytes, name: str) -> Loaded:
@@ -67,11 +67,11 @@ def load(text: bytes, name: str) -> Loaded:
     if expansion.problems:
         # What stands in for a broken sweep is not the author's: only problems elsewhere are told.
         apart = [problem for problem in problems if not any(_touch(problem, sweep) for sweep in expansion.problems)]
-        raise SweepRefusal(_placed((*expansion.problems, *apart), lines))
+        raise SweepRefusal(placed((*expansion.problems, *apart), lines))
     if look.shapes:
-        raise SchemaRefusal(_placed(problems, lines))
+        raise SchemaRefusal(placed(problems, lines))
     if problems:
-        raise ReferenceRefusal(_placed(problems, lines))
+        raise ReferenceRefusal(placed(problems, lines))
     return Loaded(name, tuple(specs), expansion.swept, _whole(specs, expansion.swept), lines)
 
 
@@ -100,7 +100,8 @@ def _whole(points: Sequence[PointSpec], swept: bool) -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def _placed(problems: Iterable[Problem], lines: Lines) -> list[Problem]:
+def placed(problems: Iterable[Problem], lines: Lines) -> list[Problem]:
+    """Problems with their lines, in the order of the text."""
     found = [replace(problem, line=problem.line or lines.of(problem.path)) for problem in problems]
     return sorted(found, key=lambda problem: (problem.line or 0, problem.path, problem.message))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from causalab_mini.cli.options import (
 )
 from causalab_mini.cli.reading import compile_document
 from causalab_mini.errors import OutputRefusal, Problem
+
+if TYPE_CHECKING:
+    from causalab_mini.results.summary import SummaryLine
 
 EXAMPLES = (
     "causalab-mini run documents/v2/generate_probe.json --out out/gen",
@@ -70,7 +73,8 @@ def run(
     """Run a document and write its results into a directory.
 
     Points that are complete there under the same document, data, model, code and settings are kept, so saying it
-    again goes on where it stopped. At the end: the paths written, and the summary.
+    again goes on where it stopped. At the end: the paths written, and the summary. The exit code is 1 where a
+    number that was scored is not finite, although everything is written.
     """
     voice = voice_of(context)
     if out is None or not out.strip():
@@ -87,15 +91,24 @@ def run(
     with progress(voice, len(compiled.experiment.points)) as report:
         done = perform(compiled, Path(out), settings, report)
     text = "\n".join(str(path) for path in done.written)
+    strange = [line for line in done.summary if line.n_non_finite]
     voice.answer(
         text,
         {
-            "ok": True,
+            "ok": not strange,
             "digest": compiled.experiment.digest,
             "out": str(Path(out)),
             "points": {"run": done.run, "kept": done.kept},
             "files": [str(path) for path in done.written],
             "summary": summary_cells(done.summary),
+            "non_finite": [_strange(line) for line in strange],
         },
     )
     voice.tell(summary_table(done.summary, Path(out)))
+    if strange:
+        raise typer.Exit(voice.strange([_strange(line) for line in strange]))
+
+
+def _strange(line: SummaryLine) -> str:
+    place = f"{line.point}: " if line.point else ""
+    return f"{place}'{line.metric}' is not finite on {line.n_non_finite} of {line.n_rows} rows"
