@@ -52,8 +52,9 @@ class SummaryLine(BaseModel):
 
 
 def summarize(point: Point, observed: Iterable[Observed]) -> tuple[SummaryLine, ...]:
-    """The lines of one point, in the order its steps ran."""
-    return tuple(line for step in observed for table in step.tables for line in _lines(point, step, table))
+    """The lines of one point, in the order its steps ran, a step's by the names of its metrics."""
+    named = ((step, table) for step in observed for table in sorted(step.tables, key=lambda table: table.name))
+    return tuple(line for step, table in named for line in _lines(point, step, table))
 
 
 def summary_cells(lines: Sequence[SummaryLine]) -> list[dict[str, object]]:
