@@ -76,10 +76,15 @@ def workplace() -> Iterator[Path]:
         for name in ("documents", "datasets", "docs"):
             (Path(folder) / name).symlink_to(ROOT / name)
         os.chdir(folder)
+        # What pages say of weights does not depend on what is known of them here.
+        cache, os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME"), str(Path(folder) / ".cache")
         try:
             yield Path(folder)
         finally:
             os.chdir(before)
+            del os.environ["XDG_CACHE_HOME"]
+            if cache is not None:
+                os.environ["XDG_CACHE_HOME"] = cache
 
 
 def expected_exit(command: str) -> int:

@@ -15,6 +15,7 @@ ADDED_TO_NORM = "its blocks add to the output of their norms, and not to what en
 SLICED = "its config has the projections done in slices ('slow_but_exact'), by no module"
 NO_FINAL = "its config leaves the final norm out"
 DENSE = "its MLPs are no mixtures of experts"
+UNKNOWN = "its family is not known, and routers are looked for in none but known ones"
 EXPERTS = "the neurons of a mixture of experts belong to its experts, of which every token passes a few"
 
 INSIDE_MLP = ("mlp_activation", "mlp_neuron_output")

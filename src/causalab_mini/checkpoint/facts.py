@@ -6,7 +6,7 @@ Torch-free. Refuses to know documents, rows and modules.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from causalab_mini.checkpoint.files import Json
 from causalab_mini.checkpoint.template import Template
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.checkpoint.tokenizer import Tokenizer
+from causalab_mini.checkpoint.verdicts import VIEWS, Proof, Verdict
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem
 from causalab_mini.vocabulary.components import COMPONENTS, Component, Width
 from causalab_mini.vocabulary.message import Chat
@@ -30,7 +31,8 @@ Source = Literal["bundled", "folder", "hub", "weights"]
 class Checkpoint:
     """One checkpoint. `key` and `revision` are the document's; `source` says where the files came from.
 
-    `resolved` is the commit of a hub checkpoint, None for a folder, which its digest names.
+    `resolved` is the commit of a hub checkpoint, None for a folder, which its digest names. `verdict`: what a self-test
+    of the weights found, where one has been run.
     """
 
     key: str
@@ -40,6 +42,7 @@ class Checkpoint:
     resolved: str | None
     config: Config
     tokenizer: Tokenizer
+    verdict: Verdict | None = None
 
     @property
     def model_type(self) -> str:
@@ -48,8 +51,8 @@ class Checkpoint:
 
     @property
     def supported(self) -> bool:
-        """Whether this family's places can be read and written."""
-        return self.config.supported
+        """Whether this family's places can be read and written: it is known, or a self-test proved some of them."""
+        return self.config.supported or (self.verdict is not None and not self.verdict.whole)
 
     @property
     def depth(self) -> int:
@@ -164,7 +167,33 @@ class Checkpoint:
             return f"block {layer} mixes tokens by {mixer.kind}; those with attention are {_numbers(others)}"
         if component.name == "block_mid" and self.config.parallel:
             return "its blocks run attention and the MLP side by side on one input, with nothing between them"
-        return self.config.lacking.get(component.name) or self._lacks_in_mlp(component, layer)
+        return self.config.lacking.get(component.name) or self._lacks_in_mlp(component, layer) or self._found(component)
+
+    def untested(self) -> Checkpoint:
+        """The same without a verdict: what its config alone says."""
+        return replace(self, verdict=None)
+
+    def _found(self, component: Component) -> str | None:
+        """Why a self-test of the weights speaks against a component; of an unknown family, lack of proof does."""
+        if self.verdict is None:
+            return None
+        known = self.config.capability is not None
+        if self.verdict.whole and not known:
+            return self.verdict.whole
+        finding = self.verdict.of(component.name)
+        if finding.proof is Proof.REFUSED:
+            return finding.reason
+        if finding.proof is Proof.UNPROVEN and not known:
+            return f"its family is not known, and the self-test could not prove it: {finding.reason}"
+        return None
+
+    def blind(self) -> str | None:
+        """Why the residual stream cannot be looked at through the final norm and the head, or None where it can."""
+        finding = None if self.verdict is None else self.verdict.of(VIEWS)
+        if finding is None or finding.proof is Proof.PROVED:
+            return None
+        known = self.config.capability is not None
+        return None if known and finding.proof is Proof.UNPROVEN else finding.reason
 
     def _lacks_in_mlp(self, component: Component, layer: int | None) -> str | None:
         mixtures = self.config.mixtures
@@ -172,7 +201,7 @@ class Checkpoint:
         if component.name in blocks.INSIDE_MLP and mixed:
             return blocks.EXPERTS
         if component.name in blocks.ROUTING and not mixtures:
-            return blocks.DENSE
+            return blocks.DENSE if self.config.supported else blocks.UNKNOWN
         if component.name in blocks.ROUTING and layer is not None and layer not in mixtures:
             return f"the MLP of block {layer} is dense; mixtures of experts are {_numbers(tuple(sorted(mixtures)))}"
         return None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
 
 
 class Resume(Enum):
@@ -100,3 +102,12 @@ CAPABILITIES: tuple[Capability, ...] = (
 def capability_of(model_type: str) -> Capability | None:
     """The row of a model type, or None when its places cannot be read and written."""
     return next((row for row in CAPABILITIES if row.model_type == model_type), None)
+
+
+def implemented(model_type: str) -> bool:
+    """Whether transformers seems to have models of a type: it has a folder for them. Imports nothing of it."""
+    found = find_spec("transformers")
+    roots = [] if found is None else found.submodule_search_locations or []
+    folders = [path.name for root in roots for path in (Path(root) / "models").glob("*/")]
+    name = model_type.replace("-", "_")
+    return any(name == folder or name.startswith(f"{folder}_") for folder in folders)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from causalab_mini.checkpoint import config, files, hub, tokenizer
+from causalab_mini.checkpoint import config, files, hub, tokenizer, verdicts
 from causalab_mini.checkpoint.facts import Checkpoint, Source
 from causalab_mini.errors import ModelUnavailable, PlanRefusal, Problem, suggest
 
@@ -53,6 +53,7 @@ def resolve(
         resolved=found.resolved,
         config=config.read(found.folder),
         tokenizer=tokenizer.load(found.folder),
+        verdict=verdicts.recall(found.folder),
     )
 
 

@@ -37,6 +37,7 @@ class Compiled:
     source: Source
     checkpoint: Checkpoint
     experiment: Experiment
+    data_root: Path
 
 
 def load_document(path: Path, voice: Voice) -> Source:
@@ -66,7 +67,19 @@ def compile_document(
         experiment = compile_experiment(source.loaded, checkpoint, data_root, path)
     except Refusal as refusal:
         raise source.loaded.placed(refusal) from refusal
-    return Compiled(source, checkpoint, experiment)
+    return Compiled(source, checkpoint, experiment, data_root)
+
+
+def compile_again(compiled: Compiled, checkpoint: Checkpoint) -> Compiled:
+    """The same of a checkpoint about which more is known by now: what it turned out to lack is refused."""
+    from causalab_mini.plan.compile import compile_experiment
+
+    source, data_root = compiled.source, compiled.data_root
+    try:
+        experiment = compile_experiment(source.loaded, checkpoint, data_root, source.path)
+    except Refusal as refusal:
+        raise source.loaded.placed(refusal) from refusal
+    return Compiled(source, checkpoint, experiment, data_root)
 
 
 def _with_columns(refusal: Refusal, path: Path, data_root: Path) -> Refusal:

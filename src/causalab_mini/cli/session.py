@@ -5,20 +5,22 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.verdicts import Proof, Verdict, remember
 from causalab_mini.cli.collecting import collected
 from causalab_mini.cli.progress import Report
-from causalab_mini.cli.reading import Compiled
+from causalab_mini.cli.reading import Compiled, compile_again
 from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, conditions, run_record
 from causalab_mini.results.store import Store
 from causalab_mini.results.summary import SummaryLine
 from causalab_mini.schedule.optimize import Mode, settled
 
 if TYPE_CHECKING:
+    from causalab_mini.engine.modules import Network
     from causalab_mini.run.runner import Run
 
 
@@ -35,12 +37,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class Done:
-    """What a run did: the paths it wrote, points run and kept, the summary of all points."""
+    """What a run did: the paths it wrote, points run and kept, the summary of all points, and what is to be said."""
 
     written: tuple[Path, ...]
     run: int
     kept: int
     summary: tuple[SummaryLine, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -> Done:
@@ -66,37 +69,71 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
             report(label, "kept")
         if len(kept) == len(experiment.points) and store.finished:
             return Done((), 0, len(kept), tuple(store.summary()))
-        paths, schedule = _run(compiled, machinery, mode, store, report)
-        written += paths
+        ran = _run(compiled, machinery, mode, store, report)
+        written += ran.written
+        schedule = ran.schedule
         record = run_record(experiment, model, machinery, schedule, checkpoint.eos_ids, store.completions(), len(kept))
         written += store.finish(record)
         summary = tuple(store.summary())
-    return Done(tuple(written), len(experiment.points) - len(kept), len(kept), summary)
+    return Done(tuple(written), len(experiment.points) - len(kept), len(kept), summary, ran.warnings)
 
 
-def _attention(checkpoint: Checkpoint) -> str:
-    """What a document gets that leaves `attn_implementation` open."""
+def _attention(checkpoint: Checkpoint) -> str | None:
+    """What a document gets that leaves `attn_implementation` open: of an unknown family, transformers' choice."""
     capability = checkpoint.config.capability
-    return "sdpa" if capability is None else capability.attention
+    return None if capability is None else capability.attention
 
 
-def _run(
-    compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, report: Report
-) -> tuple[list[Path], ScheduleRecord]:
-    """Run the points that are not kept; the paths written, and the schedule as it ran."""
+@dataclass(frozen=True)
+class _Ran:
+    """What running wrote, the schedule as it ran, and what the weights let be said beyond the plan."""
+
+    written: list[Path]
+    schedule: ScheduleRecord
+    warnings: tuple[str, ...]
+
+
+def proved(compiled: Compiled, network: Network, dtype: str) -> Compiled:
+    """The same after the self-test of the loaded weights, where none is on file that is as close.
+
+    Raises what the document is refused for where it uses something that the test speaks against.
+    """
+    checkpoint = compiled.checkpoint
+    if checkpoint.verdict is not None and checkpoint.verdict.dtype in ("fp32", dtype):
+        return compiled
+    verdict = examine_and_remember(network, checkpoint)
+    checkpoint = replace(checkpoint, verdict=verdict)
+    if all(finding.proof is Proof.PROVED for finding in verdict.findings.values()) and not verdict.whole:
+        return replace(compiled, checkpoint=checkpoint)
+    return compile_again(compiled, checkpoint)
+
+
+def examine_and_remember(network: Network, checkpoint: Checkpoint) -> Verdict:
+    """Run the self-test; what it found is kept for later, unless it could not be run."""
+    from causalab_mini.engine.selftest import examine
+
+    verdict = examine(network, checkpoint)
+    if verdict.findings:
+        remember(checkpoint, verdict)
+    return verdict
+
+
+def _run(compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, report: Report) -> _Ran:
+    """Run the points that are not kept."""
     from causalab_mini.engine.hooks import Hooks
     from causalab_mini.engine.modules import load
     from causalab_mini.run.runner import Run
 
-    checkpoint = compiled.checkpoint
+    before, checkpoint = compiled.experiment.warnings, compiled.checkpoint
     network = load(checkpoint.folder, machinery.dtype, machinery.attn_implementation, machinery.device)
+    compiled = proved(compiled, network, machinery.dtype)
     if machinery.engine == "hooks":
         engine = Hooks(network)
     else:
         from causalab_mini.engine.traced import Traced
 
         engine = Traced(network)
-    run = Run(compiled.experiment, checkpoint, network, engine, machinery.batch_size, mode, skip=store.kept)
+    run = Run(compiled.experiment, compiled.checkpoint, network, engine, machinery.batch_size, mode, skip=store.kept)
     written: list[Path] = []
     began = time.perf_counter()
     with collected():
@@ -105,7 +142,8 @@ def _run(
             written += store.write(result.point, result.observed, seconds, peak_bytes())
             report(result.point.label, "done")
             began = time.perf_counter()
-    return written, schedule_record(run)
+    news = tuple(warning for warning in compiled.experiment.warnings if warning not in before)
+    return _Ran(written, schedule_record(run), news)
 
 
 def model_record(checkpoint: Checkpoint) -> ModelRecord:

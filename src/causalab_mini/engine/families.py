@@ -39,7 +39,7 @@ class Family:
     method that hands out queries, keys and values where no interface is given them; `activation` and `down` are the
     MLP's activation function and last projection, `gated` says whether a second projection multiplies the activation,
     and `router` is what chooses experts in a mixture. `mixer` is the recurrent mixer of the blocks that have one,
-    `recurrence` its kind.
+    `recurrence` its kind. An empty path stands for what a family has not, or what is not known of it.
     """
 
     model_type: str
@@ -93,7 +93,9 @@ class Family:
             },
             "linear_attention_output": Hold(self.mixer, "output"),
         }
-        return places.get(component)
+        place = places.get(component)
+        whole = component in ("block_input", "block_output")
+        return place if place is None or whole or (place.path and place.path[0] != ".") else None
 
 
 def tap_name(part: str) -> str:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,10 +16,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import logging as transformers_logging
 
 from causalab_mini.engine import mixers, taps
 from causalab_mini.engine.families import FAMILIES, Family, Side, family_of
+from causalab_mini.engine.guess import guess
+from causalab_mini.engine.values import quiet
 from causalab_mini.errors import ModelUnavailable, suggest
 
 DTYPES: dict[str, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -129,13 +128,15 @@ def load(folder: Path, dtype: str, attn_implementation: str | None = None, devic
         raise ModelUnavailable(f"the model in {folder} cannot be loaded: {type(error).__name__}: {error}") from error
     model.eval()
     model.requires_grad_(False)
+    if family_of(family.model_type) is None:
+        family = guess(model, family.model_type)
     taps.attach(model, family)
     mixers.attach(model, family)
     return Network(model, family, placement or model.device)
 
 
 def _family(folder: Path) -> Family:
-    """The family named by the folder's config.json."""
+    """The family named by the folder's config.json: its row or, where it has none, the class transformers names."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_bytes())
@@ -144,7 +145,7 @@ def _family(folder: Path) -> Family:
     except (OSError, ValueError) as error:
         raise ModelUnavailable(f"{path} cannot be read as JSON: {error}") from error
     model_type = config.get("model_type") if isinstance(config, dict) else None
-    family = family_of(model_type) if isinstance(model_type, str) else None
+    family = _row(model_type) if isinstance(model_type, str) else None
     if family is None:
         known = [row.model_type for row in FAMILIES]
         raise ModelUnavailable(
@@ -153,6 +154,19 @@ def _family(folder: Path) -> Family:
     if (folder / "adapter_config.json").exists():
         raise ModelUnavailable(f"{folder} holds an adapter (adapter_config.json): merge it into its model first")
     return family
+
+
+def _row(model_type: str) -> Family | None:
+    """The row of a model type; of one that has none, its class alone; None where transformers has no such model."""
+    row = family_of(model_type)
+    if row is None:
+        from transformers.models.auto.configuration_auto import model_type_to_module_name
+        from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+        architecture = dict(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES).get(model_type)
+        if isinstance(architecture, str):
+            return Family(model_type, architecture, module=model_type_to_module_name(model_type))
+    return row
 
 
 def _placement(device: str | None) -> torch.device | None:
@@ -176,7 +190,7 @@ def _read(
     folder: Path, family: Family, dtype: torch.dtype, attn_implementation: str | None, *, spread: bool
 ) -> PreTrainedModel:
     """The family's own class, filled from the folder's safetensors; raises when a weight is absent or misshapen."""
-    with _quiet():
+    with quiet():
         # The family's own module: the Auto classes import this one as well, and the table of all the others.
         name = family.module or family.model_type
         module = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
@@ -196,17 +210,3 @@ def _read(
     if absent:
         raise ModelUnavailable(f"the weights in {folder} do not fill the model: {', '.join(absent[:5])} …")
     return model
-
-
-@contextmanager
-def _quiet() -> Generator[None]:
-    """Keep transformers from logging and drawing bars, and put both back."""
-    verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bars:
-            transformers_logging.enable_progress_bar()

@@ -121,6 +121,9 @@ class Taps:
 
     def _read(self, name: str, read: Read, batch: nodes.Batch, skipped: set[int]) -> nodes.Read:
         place = self._place(read.site).seen()
+        blind = None if read.view == "raw" else self.checkpoint.blind()
+        if blind is not None:
+            self.problems.add(f"{self.checkpoint.key} has no views: {blind}", "read the value itself", at="view")
         with self.problems.within("pos"):
             windows = self._windows(read.pos, batch)
             windows = tuple(Reason.WRITE_SKIPPED if row in skipped else w for row, w in enumerate(windows))

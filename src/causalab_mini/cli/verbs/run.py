@@ -90,6 +90,7 @@ def run(
     settings = Settings(engine.value, device, batch_size, schedule.value, force)
     with progress(voice, len(compiled.experiment.points)) as report:
         done = perform(compiled, Path(out), settings, report)
+    voice.warn(done.warnings)
     text = "\n".join(str(path) for path in done.written)
     strange = [line for line in done.summary if line.n_non_finite]
     voice.answer(
