@@ -44,12 +44,12 @@ class Digester:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def _section(self, section: Mapping[str, Node]) -> str:
-        return _members({name: self._part(node) for name, node in section.items()})
+        return self._once(section, lambda: _members({name: self._part(node) for name, node in section.items()}))
 
     def _part(self, node: Node) -> str:
         return self._once(node, lambda: _printed(_plain(node)))
 
-    def _once(self, node: Node, render: Callable[[], str], only: str = "") -> str:
+    def _once(self, node: Node | Mapping[str, Node], render: Callable[[], str], only: str = "") -> str:
         key = (id(node), only)
         if key not in self._done:
             # The node is kept too, or its identity could be taken over by another.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from causalab_mini.errors import Problem, ReferenceRefusal, Refusal, SchemaRefusal, SweepRefusal
 from causalab_mini.spec import text as texts
-from causalab_mini.spec.check import check
+from causalab_mini.spec.check import Checker
 from causalab_mini.spec.digest import Digester
 from causalab_mini.spec.document import Document
 from causalab_mini.spec.parse import Parser
@@ -113,6 +113,7 @@ class _Look:
         self._expansion = expansion
         self._parser = Parser()
         self._digester = Digester()
+        self._checker = Checker()
         self._seen: dict[Problem, list[Point]] = {}
         self._count = 0
         self.shapes = False
@@ -124,7 +125,7 @@ class _Look:
         self.shapes = self.shapes or bool(parsed.problems)
         problems = list(parsed.problems)
         if parsed.node is not None:
-            problems += check(parsed.node, parsed.broken)
+            problems += self._checker.check(parsed.node, parsed.broken)
         for problem in problems:
             self._seen.setdefault(problem, []).append(point)
         if problems or self._expansion.problems or parsed.node is None:

@@ -6,44 +6,77 @@ formed: their names count as declared, and nothing is said about what they hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
 
 from causalab_mini.errors import Problem
 from causalab_mini.spec.check import decode, featurizers, metrics, models, reads, sites, steps, writes
 from causalab_mini.spec.check.names import Here, Scope, empty, reserved
+from causalab_mini.spec.check.watched import Asked
 from causalab_mini.spec.document import Document, Intervention
 
 
+@dataclass
+class Checker:
+    """Checks the points of one document: of a part that a point shares with one before, nothing is asked again."""
+
+    asked: Asked[Document, Problem] = field(default_factory=Asked[Document, Problem])
+
+    def check(self, document: Document, broken: frozenset[str] = frozenset()) -> Iterator[Problem]:
+        """Everything that is wrong with a well-shaped document."""
+        for name, question in _questions(document):
+            for problem in self.asked.ask(
+                (name, broken), document, lambda seen, question=question: question(Here(seen, broken))
+            ):
+                if not broken or not Here(document, broken).covered(problem.path):
+                    yield problem
+
+
 def check(document: Document, broken: frozenset[str] = frozenset()) -> Iterator[Problem]:
-    """Everything that is wrong with a well-shaped document."""
-    here = Here(document, broken)
-    for problem in _all(here):
-        if not broken or not here.covered(problem.path):
-            yield problem
+    """Everything that is wrong with one well-shaped document."""
+    return Checker().check(document, broken)
 
 
-def _all(here: Here) -> Iterator[Problem]:
-    document = here.document
+Question = Callable[[Here], Iterator[Problem]]
+
+
+def _questions(document: Document) -> Iterator[tuple[str, Question]]:
+    """All there is to ask of a document, by name."""
+    yield "names", _names
+    yield "sites", lambda here: sites.check(here.document)
+    yield "featurizers", featurizers.check
+    for name in document.interventions:
+        yield from _of_intervention(f"interventions.{name}", partial(_declared, name))
+    for number, found in enumerate(steps.inline(document)):
+        yield from _of_intervention(found.path, partial(_inline, number))
+    yield "steps", steps.check
+
+
+def _names(here: Here) -> Iterator[Problem]:
     for section in ("roles", "sites", "featurizers", "interventions", "steps"):
-        yield from reserved(section, getattr(document, section))
+        yield from reserved(section, getattr(here.document, section))
     for section in ("roles", "steps"):
-        yield from empty(here, section, getattr(document, section))
-    yield from sites.check(document)
-    yield from featurizers.check(here)
-    for name, intervention in document.interventions.items():
-        yield from _intervention(Scope(here, intervention, f"interventions.{name}"))
-    for found in steps.inline(document):
-        yield from _intervention(Scope(here, found.intervention, found.path))
-    yield from steps.check(here)
+        yield from empty(here, section, getattr(here.document, section))
 
 
-def _intervention(scope: Scope) -> Iterator[Problem]:
-    intervention: Intervention = scope.intervention
+def _declared(name: str, here: Here) -> Intervention:
+    return here.document.interventions[name]
+
+
+def _inline(number: int, here: Here) -> Intervention:
+    return list(steps.inline(here.document))[number].intervention
+
+
+def _of_intervention(path: str, of: Callable[[Here], Intervention]) -> Iterator[tuple[str, Question]]:
+    for part in (_own_names, decode.check, reads.check, writes.check, models.check, metrics.check):
+        yield (
+            f"{path} {part.__module__} {part.__name__}",
+            lambda here, part=part: part(Scope(here, of(here), path)),
+        )
+
+
+def _own_names(scope: Scope) -> Iterator[Problem]:
     for section in ("reads", "writes", "models", "metrics"):
-        yield from reserved(f"{scope.path}.{section}", getattr(intervention, section))
-    yield from empty(scope.here, f"{scope.path}.reads", intervention.reads)
-    yield from decode.check(scope)
-    yield from reads.check(scope)
-    yield from writes.check(scope)
-    yield from models.check(scope)
-    yield from metrics.check(scope)
+        yield from reserved(f"{scope.path}.{section}", getattr(scope.intervention, section))
+    yield from empty(scope.here, f"{scope.path}.reads", scope.intervention.reads)
