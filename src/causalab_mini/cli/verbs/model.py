@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -132,5 +133,5 @@ def _page(facts: dict[str, object], components: list[dict[str, object]]) -> Iter
         line = f"  {component['name']:<22}{layers:<13}width {component['width']:<7}{heads:<10}"
         yield f"{line}{'' if component['writable'] else 'read only  '}{said}".rstrip()
     for reason, names in reasons.items():
-        yield f"no {', '.join(names)}:"
+        yield from wrap(f"no {', '.join(names)}:", 100)
         yield f"  {reason}"
