@@ -21,7 +21,7 @@ def call_columns(hidden: int) -> int:
     return WEIGHTS_COLUMNS + by_itself // hidden**2
 
 
-CELLS = 12_500_000
+CELLS = 5_000_000
 """Numbers a call may hold at once: where a processor is busy already, a larger call only takes memory."""
 
 SHARE = 0.25
