@@ -15,6 +15,8 @@ from causalab_mini.engine.modules import Network, Spot
 from causalab_mini.engine.traced import Traced
 
 COMPONENTS = ("embeddings", "block_input", "attention_output", "mlp_output", "block_output", "ln_final", "logits")
+STREAM = ("embeddings", "block_input", "block_output", "ln_final", "logits")
+"""What is not inside a block; what is, `test_components` holds."""
 LAYER = 1
 STEPS = 4
 EOS = [1]
@@ -165,8 +167,11 @@ def test_the_loop_is_generate_within_a_window(model: str, width: int, batch: Bat
 
 
 @pytest.mark.parametrize("step", [0, 1, 3])
-@pytest.mark.parametrize("component", COMPONENTS)
-@pytest.mark.parametrize(("model", "width"), [(model, 64) for model in families.FAMILIES])
+@pytest.mark.parametrize(
+    ("model", "width", "component"),
+    [(model, 64, component) for model in families.FAMILIES for component in COMPONENTS]
+    + [(model, 16, component) for model in families.MORE for component in STREAM],
+)
 def test_a_write_is_what_a_plain_hook_does(
     model: str, width: int, component: str, step: int, batch: Batch, family_network: Loaded
 ) -> None:
@@ -178,7 +183,7 @@ def test_a_write_is_what_a_plain_hook_does(
     clean = decode(Hooks(network), network, batch.ids, batch.mask, STEPS, reading(network), EOS)
     edit = plain.Edit(place.path, place.side, len(row) - back + step, flip)
     alone = plain.run(network.model, row, [edit], looks(network, row), STEPS, EOS)
-    for engine in (Hooks, Traced):
+    for engine in (Hooks, Traced) if model in families.FAMILIES else (Hooks,):
         visits = writing(reading(network), place, step, lane, -back)
         written = decode(engine(network), network, batch.ids, batch.mask, STEPS, visits, EOS)
         assert_is_row_alone(written, lane, alone)
@@ -186,7 +191,10 @@ def test_a_write_is_what_a_plain_hook_does(
         for other in range(1, len(batch.rows)):
             assert torch.equal(written.ids[other], clean.ids[other])
             for now in range(STEPS):
-                assert torch.equal(written.logits[now][other], clean.logits[now][other])
+                assert_close(written.logits[now][other], clean.logits[now][other])
+                # The experts of a mixture take the tokens of all lanes together.
+                mixture = model in ("mixtral", "qwen2_moe")
+                assert mixture or torch.equal(written.logits[now][other], clean.logits[now][other])
         for before in range(step):
             assert torch.equal(written.logits[before], clean.logits[before])
 
