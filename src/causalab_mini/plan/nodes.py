@@ -14,8 +14,11 @@ from pathlib import Path
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.place import Place
+from causalab_mini.spec.document import Sample
+from causalab_mini.spec.generation import Setting
 from causalab_mini.spec.positions import Position
 from causalab_mini.vocabulary.featurizers import IDENTITY, Featurizer
+from causalab_mini.vocabulary.generation import Json
 from causalab_mini.vocabulary.mechanisms import Mechanism
 from causalab_mini.vocabulary.metric import Metric
 from causalab_mini.vocabulary.reasons import Reason
@@ -119,13 +122,27 @@ class Decoding:
     """How a forward goes on after its prefill: at most `steps` tokens.
 
     `stops`: a row ends at its first EOS, which is otherwise never picked. `forced`: the tokens fed to each row instead
-    of the most likely ones, by the column `column` (EMPTY_CELL where its cell is empty).
+    of the most likely ones, by the column `column` (EMPTY_CELL where its cell is empty). `settings` are the generation
+    settings that hold, by key; `ignored` what the checkpoint's own would have set, None where they have their say.
     """
 
     steps: int
     stops: bool = False
     column: str | None = None
     forced: tuple[tuple[int, ...] | Reason, ...] | None = None
+    sample: Sample | None = None
+    settings: tuple[Setting, ...] = ()
+    ignored: tuple[str, ...] | None = ()
+
+    @property
+    def processors(self) -> dict[str, Json]:
+        """The settings that change which token comes next."""
+        return {setting.key: setting.value for setting in self.settings if setting.acts}
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the token emitted may be another one than the raw logits' most likely, but for held-off EOS."""
+        return self.forced is None and (self.sample is not None or any(setting.acts for setting in self.settings))
 
     def length(self, row: int) -> int | Reason:
         """How many tokens `row` has at most, or why it has none."""

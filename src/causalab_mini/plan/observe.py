@@ -6,9 +6,10 @@ Finds every problem it can; returns nothing for a step that has one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from causalab_mini.checkpoint.facts import Checkpoint
-from causalab_mini.plan import nodes
+from causalab_mini.plan import generation, nodes
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows
 from causalab_mini.plan.spaces import Spaces, read_width, stamp
@@ -16,6 +17,7 @@ from causalab_mini.plan.taps import Bound, Published, Taps
 from causalab_mini.spec.children import Child
 from causalab_mini.spec.document import Document, Intervention, Observe, Output
 from causalab_mini.spec.forwards import forwards
+from causalab_mini.spec.generation import COMMANDED_NOTHING, Layer
 from causalab_mini.vocabulary.metric import AnswerMetric, Metric
 from causalab_mini.vocabulary.metrics import TopK
 from causalab_mini.vocabulary.reasons import Reason
@@ -27,13 +29,20 @@ class Compiler:
     """Compiles the steps of one point, in order: later steps may use what earlier ones publish."""
 
     def __init__(
-        self, document: Document, checkpoint: Checkpoint, rows: Rows, problems: Problems, spaces: Spaces
+        self,
+        document: Document,
+        checkpoint: Checkpoint,
+        rows: Rows,
+        problems: Problems,
+        spaces: Spaces,
+        command: Layer = COMMANDED_NOTHING,
     ) -> None:
         self._document = document
         self._checkpoint = checkpoint
         self._rows = rows
         self._problems = problems
         self._spaces = spaces
+        self._command = command
         self._published: dict[str, Published] = {}
 
     def observe(self, name: str, step: Observe, child: Child) -> nodes.Observe | None:
@@ -49,7 +58,7 @@ class Compiler:
         with problems.within(child.path):
             broken: set[str] = set()
             for model, role in forwards(child.intervention):
-                decoding = self._decoding(child.intervention, bound, role)
+                decoding = self._set(self._decoding(child.intervention, bound, role), child)
                 taps = Taps(
                     self._document,
                     child.intervention,
@@ -142,7 +151,7 @@ class Compiler:
         """How the forwards on `role` go on: a forced column is read like an answer column."""
         decode = intervention.decode
         if decode.force is None:
-            return nodes.Decoding(decode.steps or 0, stops=decode.eos == "stop")
+            return nodes.Decoding(decode.steps or 0, stops=decode.eos == "stop", sample=decode.sample)
         with self._problems.within("decode", "force"):
             source = bound.batches.get(BASE, bound.batches[role])
             forced = self._rows.forced(source.ref, decode.force)
@@ -151,6 +160,17 @@ class Compiler:
                 self._problems.add(f"no row of {source.ref} has a text in '{decode.force}'", "name a column with text")
             return nodes.Decoding(longest, column=decode.force, forced=forced)
         return nodes.Decoding(0)
+
+    def _set(self, decoding: nodes.Decoding, child: Child) -> nodes.Decoding:
+        """A decoding with the generation settings that hold for it."""
+        if not decoding.steps:
+            return decoding
+        layers = generation.layers(self._document, child, self._checkpoint, self._command)
+        settings, wrong = generation.effective(layers, child, decoding.steps, self._checkpoint)
+        for problem in wrong:
+            self._problems.found[problem] = None
+        ignored = None if self._document.model.generation == "checkpoint" else generation.ignored(self._checkpoint)
+        return replace(decoding, settings=settings, ignored=ignored)
 
     def _scores(
         self, intervention: Intervention, compiled: list[nodes.Forward], bound: Bound

@@ -13,7 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import causalab_mini
-from causalab_mini.plan.nodes import Experiment, Forward, Space
+from causalab_mini.plan.generation import forward_name, settings_record
+from causalab_mini.plan.nodes import Decoding, Experiment, Space
 from causalab_mini.results.completion import Completion
 from causalab_mini.results.strict import fingerprint
 
@@ -166,12 +167,12 @@ def _featurizer(space: Space) -> dict[str, object]:
 
 def generation(experiment: Experiment) -> list[dict[str, object]]:
     """The effective settings of every forward that decodes and where each comes from, equal ones listed once."""
-    found: dict[tuple[str, str, int], list[str]] = {}
+    found: dict[tuple[str, str, Decoding], list[str]] = {}
     for point in experiment.points:
         for observe in point.plan.observes():
             for forward in observe.forwards:
                 if forward.decode:
-                    key = ("/".join(observe.path), _named(forward), forward.decode)
+                    key = ("/".join(observe.path), forward_name(forward), forward.decoding)
                     found.setdefault(key, []).append(point.label)
     everywhere = len(experiment.points)
     return [
@@ -179,14 +180,7 @@ def generation(experiment: Experiment) -> list[dict[str, object]]:
             "observe": observe,
             "forward": forward,
             "points": "all" if len(labels) == everywhere else labels,
-            "steps": {"value": steps, "source": "document"},
-            "selection": {"value": "argmax of the raw logits", "source": "language"},
-            "eos": {"value": "hold", "source": "default"},
-            "generation_config": {"value": "not used", "source": "language"},
+            **settings_record(decoding),
         }
-        for (observe, forward, steps), labels in found.items()
+        for (observe, forward, decoding), labels in found.items()
     ]
-
-
-def _named(forward: Forward) -> str:
-    return f"{forward.model} on {forward.role}"

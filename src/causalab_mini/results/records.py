@@ -20,7 +20,8 @@ class TableRow:
 
     `value` is None exactly when `reason` is given. `positions` are prompt indices in the row's text, or step numbers;
     `tokens` the texts there. `stopped_at` is the first step whose raw argmax is an EOS id. `layer` is the one the value
-    is of, where the site is stacked: a dataset row then has a row for each.
+    is of, where the site is stacked: a dataset row then has a row for each. `emitted` and `argmax` are the ids the row
+    generated and the raw logits' most likely ones, step by step, where settings or sampling may tell them apart.
     """
 
     example_id: str
@@ -31,6 +32,8 @@ class TableRow:
     tokens: tuple[str, ...]
     stopped_at: int | None = None
     layer: int | None = None
+    emitted: tuple[int, ...] | None = None
+    argmax: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

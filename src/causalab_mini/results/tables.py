@@ -46,6 +46,8 @@ def _row_object(table: MetricTable, row: TableRow, digest: str) -> dict[str, obj
     }
     if table.decodes:
         cells["stopped_at"] = row.stopped_at
+    if row.emitted is not None and row.argmax is not None:
+        cells |= {"emitted": list(row.emitted), "argmax": list(row.argmax)}
     if row.layer is not None:
         cells["layer"] = row.layer
     return cells

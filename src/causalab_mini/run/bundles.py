@@ -18,13 +18,22 @@ from causalab_mini.run.values import Continuation
 def generated_bundle(
     name: str, continuations: Sequence[Continuation], decoding: Decoding, pad_id: int, example_ids: Sequence[str]
 ) -> Bundle:
-    """The ids every row generated: int64 [rows, N]; where rows end by themselves, padded and with their lengths."""
-    rows = [[*continuation.ids, *[pad_id] * (decoding.steps - len(continuation.ids))] for continuation in continuations]
-    tensors = {name: torch.tensor(rows, dtype=torch.long)}
+    """The ids every row generated: int64 [rows, N]; where rows end by themselves, padded and with their lengths.
+
+    Where settings or sampling stood between logits and ids, the raw logits' most likely ids as `<name>.argmax`.
+    """
+    tensors = {name: _padded([continuation.ids for continuation in continuations], decoding.steps, pad_id)}
+    if decoding.chosen:
+        wants = [continuation.wants for continuation in continuations]
+        tensors[f"{name}.argmax"] = _padded(wants, decoding.steps, pad_id)
     if decoding.uneven:
         tensors[f"{name}.lengths"] = torch.tensor([len(continuation.ids) for continuation in continuations])
     metadata = {"dims": json.dumps(["row", "step"]), "example_ids": json.dumps(list(example_ids))}
     return Bundle(name, tensors, metadata)
+
+
+def _padded(rows: Sequence[Sequence[int]], steps: int, pad_id: int) -> Tensor:
+    return torch.tensor([[*ids, *[pad_id] * (steps - len(ids))] for ids in rows], dtype=torch.long)
 
 
 def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading, checkpoint: Checkpoint) -> Bundle:

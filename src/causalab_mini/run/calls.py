@@ -20,6 +20,7 @@ from causalab_mini.errors import OutOfMemory
 from causalab_mini.plan.nodes import Place
 from causalab_mini.run.decode import Choices
 from causalab_mini.run.featurizers import Featurizers
+from causalab_mini.run.picking import pickers
 from causalab_mini.run.recurrence import NOTHING, States, during
 from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
 from causalab_mini.run.values import Values
@@ -163,7 +164,8 @@ class CallRunner:
     def _decode(self, now: _Now, steps: int, logits: Tensor, mask: Tensor, cache: Cache) -> None:
         """The greedy loop from the last position's logits [L, V]."""
         states = any(tap.place.component.state for lane in now.lanes for tap in (*lane.edits, *lane.keeps))
-        choices = Choices(self._greedy.eos_ids, self._greedy.pad_id, [lane.ends for lane in now.lanes])
+        chosen_by = pickers(now.lanes, self._greedy.eos_ids, self._network)
+        choices = Choices(self._greedy.eos_ids, self._greedy.pad_id, [lane.ends for lane in now.lanes], chosen_by)
         chosen = choices.choose(logits)
         for step in range(1, steps):
             if not any(choices.alive):

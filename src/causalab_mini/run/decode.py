@@ -1,31 +1,36 @@
-"""The greedy loop's choices: which token comes next, by what margin, and which lanes have ended.
+"""The loop's choices: which token comes next, by what margin, and which lanes have ended.
 
-Choice is the argmax of the raw logits at the last position, ids of EOS left out where they are held off. A lane that
-stops ends with its first EOS; a forced lane is fed its own tokens and ends with them. A lane that has ended is fed
-padding.
+Choice is the argmax of the raw logits at the last position, ids of EOS left out where they are held off. A lane with
+rules is given its tokens by a picker of its own (`run.picking`). A lane that stops ends with its first EOS; a forced
+lane is fed its own tokens and ends with them. A lane that has ended is fed padding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from causalab_mini.run.picking import Picker
 from causalab_mini.run.values import Continuation
 from causalab_mini.schedule.ir import Ends
 
 
 class Choices:
-    """Greedy choices of L lanes, step by step."""
+    """Choices of L lanes, step by step. `pickers`: those of the lanes, by slot, that have rules."""
 
-    def __init__(self, eos_ids: tuple[int, ...], pad_id: int, ends: Sequence[Ends]) -> None:
+    def __init__(
+        self, eos_ids: tuple[int, ...], pad_id: int, ends: Sequence[Ends], pickers: Mapping[int, Picker] | None = None
+    ) -> None:
+        self._pickers = pickers or {}
         self._eos = list(eos_ids)
         self._pad = pad_id
         self._ends = ends
         self._held = [slot for slot, end in enumerate(ends) if not end.stops]
         self._alive = [end.forced is None or bool(end.forced) for end in ends]
-        self._found: list[tuple[list[int], list[float], list[int]]] = [([], [], []) for _ in ends]
+        self._found: list[_Found] = [_Found() for _ in ends]
 
     @property
     def alive(self) -> tuple[bool, ...]:
@@ -45,17 +50,23 @@ class Choices:
         margins = (top[:, 0] - top[:, 1]).tolist()
         wants = raw.argmax(-1).tolist()
         fed: list[int] = []
-        for slot, (ids, gaps, stops) in enumerate(self._found):
+        for slot, found in enumerate(self._found):
             if not self._alive[slot]:
                 fed.append(self._pad)
                 continue
-            end, step = self._ends[slot], len(ids)
-            token = best[slot] if end.forced is None else end.forced[step]
-            ids.append(token)
+            end, step = self._ends[slot], len(found.ids)
+            if slot in self._pickers:
+                token, margin = self._pickers[slot].pick(found.ids, raw[slot])
+            else:
+                token, margin = best[slot], margins[slot]
             if end.forced is None:
-                gaps.append(margins[slot])
+                found.margins.append(margin)
+            else:
+                token = end.forced[step]
+            found.ids.append(token)
+            found.wants.append(wants[slot])
             if wants[slot] in self._eos:
-                stops.append(step)
+                found.stops.append(step)
             fed.append(token)
             over = end.forced is not None and step + 1 == len(end.forced)
             self._alive[slot] = not over and not (end.stops and token in self._eos)
@@ -63,4 +74,17 @@ class Choices:
 
     def continuations(self) -> list[Continuation]:
         """What every lane generated."""
-        return [Continuation(tuple(ids), tuple(gaps), tuple(stops)) for ids, gaps, stops in self._found]
+        return [
+            Continuation(tuple(found.ids), tuple(found.margins), tuple(found.stops), tuple(found.wants))
+            for found in self._found
+        ]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a lane has generated so far."""
+
+    ids: list[int] = field(default_factory=list[int])
+    margins: list[float] = field(default_factory=list[float])
+    stops: list[int] = field(default_factory=list[int])
+    wants: list[int] = field(default_factory=list[int])

@@ -99,6 +99,10 @@ class Reading:
         """The tokens the row was fed or produced."""
         return self._continuation(self._forward_of[name], row).ids
 
+    def chosen(self, name: str, row: int) -> Continuation:
+        """What the row generated, with the raw logits' most likely ids beside it."""
+        return self._continuation(self._forward_of[name], row)
+
     def _continuation(self, forward: int, row: int) -> Continuation:
         steps = self._observe.forwards[forward].decode
         return self._values.continuation(self._lanes[forward][row], steps)
@@ -166,7 +170,11 @@ class Scorer:
                 value, reason = None, Reason.NON_FINITE
             places, tokens = reading.tokens(metric.of, row, of[row].window)
             stopped = reading.stopped_at(metric.of, row) if forward.decode else None
-            table.append(TableRow(example_id, row, value, reason, places, tokens, stopped, layer))
+            said = reading.chosen(metric.of, row) if forward.decoding.chosen else None
+            emitted, argmax = (None, None) if said is None else (said.ids, said.wants)
+            table.append(
+                TableRow(example_id, row, value, reason, places, tokens, stopped, layer, emitted=emitted, argmax=argmax)
+            )
         return table
 
     def _scores(

@@ -18,17 +18,18 @@ from causalab_mini.schedule.ir import Edit, Keep, Schedule
 @dataclass(frozen=True)
 class Continuation:
     """What one lane generated: its ids to its own end, each choice's margin over the runner-up (none where ids were
-    given), and the steps at which it wanted to stop.
+    given), the steps at which it wanted to stop, and the raw logits' most likely ids.
     """
 
     ids: tuple[int, ...]
     margins: tuple[float, ...]
     stops: tuple[int, ...]
+    wants: tuple[int, ...] = ()
 
     def upto(self, steps: int) -> Continuation:
         """The first `steps` tokens of it."""
         stops = tuple(step for step in self.stops if step < steps)
-        return Continuation(self.ids[:steps], self.margins[:steps], stops)
+        return Continuation(self.ids[:steps], self.margins[:steps], stops, self.wants[:steps])
 
     @property
     def stopped_at(self) -> int | None:

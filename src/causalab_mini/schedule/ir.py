@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from causalab_mini.plan.nodes import Place, Space
+from causalab_mini.spec.document import Sample
 from causalab_mini.vocabulary.mechanisms import Mechanism
 
 Frame = Literal["prompt", "generated"]
@@ -91,11 +92,29 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Rules:
+    """What stands between a lane's raw logits and the token it goes on with.
+
+    `processors`: the settings that change logits, as JSON text; `length`: the steps of the decode, where one of them
+    acts at the last. `sample`: how a token is drawn, by `example_id`; None for the most likely one.
+    """
+
+    processors: str = "{}"
+    length: int | None = None
+    sample: Sample | None = None
+    example_id: str = ""
+
+
+@dataclass(frozen=True)
 class Ends:
-    """How a lane that generates goes on and ends: at its first EOS, or fed with given tokens to their end."""
+    """How a lane that generates goes on and ends: at its first EOS, or fed with given tokens to their end.
+
+    `rules`: None where the raw logits decide.
+    """
 
     stops: bool = False
     forced: tuple[int, ...] | None = None
+    rules: Rules | None = None
 
 
 @dataclass(frozen=True)

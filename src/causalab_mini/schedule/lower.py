@@ -5,10 +5,11 @@ Everything a cleverer schedule may do is a pass over what this makes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from causalab_mini.frames.continuation import located
-from causalab_mini.plan.nodes import Forward, Observe, OutputOperand, Plan, Read, ReadOperand, Write
+from causalab_mini.plan.nodes import Decoding, Forward, Observe, OutputOperand, Plan, Read, ReadOperand, Write
 from causalab_mini.plan.place import Place
 from causalab_mini.schedule.ir import (
     Argument,
@@ -22,10 +23,14 @@ from causalab_mini.schedule.ir import (
     Noise,
     ObserveKey,
     PublishedValue,
+    Rules,
     Schedule,
 )
 from causalab_mini.vocabulary.mechanisms import Argument as Takes
 from causalab_mini.vocabulary.reasons import Reason
+
+LAST_STEP = "forced_eos_token_id"
+"""The setting that acts at the last step: a shorter decode is no beginning of a longer one."""
 
 
 def keep_of(read: Read, row: int, place: Place) -> Keep | None:
@@ -157,15 +162,24 @@ def _lanes(
             for place in write.place.each()
         )
         keeps = dict.fromkeys(keep for read in forward.reads for keep in keeps_of(read, row))
-        yield Lane(text.ids, edits, tuple(keeps), forward.decode, ends=_ends(forward, row))
+        yield Lane(text.ids, edits, tuple(keeps), forward.decode, ends=_ends(observe, forward, row))
 
 
-def _ends(forward: Forward, row: int) -> Ends:
+def _ends(observe: Observe, forward: Forward, row: int) -> Ends:
     decoding = forward.decoding
     if decoding.forced is None:
-        return Ends(decoding.stops)
+        return Ends(decoding.stops, rules=_rules(decoding, observe.example_ids[row]))
     forced = decoding.forced[row]
     return Ends(forced=() if isinstance(forced, Reason) else forced)
+
+
+def _rules(decoding: Decoding, example_id: str) -> Rules | None:
+    if not decoding.chosen:
+        return None
+    processors = decoding.processors
+    length = decoding.steps if LAST_STEP in processors else None
+    drawn = "" if decoding.sample is None else example_id
+    return Rules(json.dumps(processors, sort_keys=True), length, decoding.sample, drawn)
 
 
 def _argument(

@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 
 from causalab_mini.spec import mechanisms
-from causalab_mini.spec.document import Document, Intervention, Observe, Used, Write
+from causalab_mini.spec.document import Decode, Document, Intervention, Model, Observe, Used, Write
+from causalab_mini.vocabulary.generation import Json, normal
 from causalab_mini.vocabulary.node import Node
 
 
@@ -60,15 +61,14 @@ class Digester:
         return self._once(node, lambda: self._members_of(node))
 
     def _members_of(self, node: Intervention) -> str:
-        return _members(
-            {
-                "decode": self._part(node.decode),
-                "metrics": self._section(node.metrics),
-                "models": self._section(node.models),
-                "reads": self._section(node.reads),
-                "writes": self._section(node.writes),
-            }
-        )
+        parts = {
+            "decode": self._part(node.decode),
+            "metrics": self._section(node.metrics),
+            "models": self._section(node.models),
+            "reads": self._section(node.reads),
+            "writes": self._section(node.writes),
+        }
+        return _members({**parts, **({"generation": _settings(node.generation)} if node.generation else {})})
 
     def _step(self, node: Observe, only: str) -> str:
         return self._once(node, lambda: self._observe(node, only), only)
@@ -93,8 +93,19 @@ def _members(members: Mapping[str, str]) -> str:
 _printed = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
+def _settings(stated: Mapping[str, Json]) -> str:
+    return _printed({key: normal(key, value) for key, value in stated.items()})
+
+
 def _plain(node: Node) -> dict[str, object]:
     plain = node.model_dump(mode="json")
+    if isinstance(node, Model) and isinstance(node.generation, dict):
+        # Nothing is below the document's settings for a null to take away.
+        plain["generation"] = {k: normal(k, value) for k, value in node.generation.items() if value is not None}
+    if plain.get("generation") in ("neutral", {}):
+        del plain["generation"]
+    if isinstance(node, Decode) and node.sample is None:
+        del plain["sample"]
     if isinstance(node, Write):
         plain["params"] = mechanisms.of(node).model_dump(mode="json")
     return plain

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 
 from causalab_mini.spec.positions import Pos
 from causalab_mini.vocabulary.featurizers import IDENTITY
+from causalab_mini.vocabulary.generation import SETTINGS
 from causalab_mini.vocabulary.metrics import AnyMetric
 from causalab_mini.vocabulary.node import FromList, Name, Node, mismatch, whole
 
@@ -25,13 +26,30 @@ class Header(Node):
     description: str = ""
 
 
+Settings = Annotated[dict[str, JsonValue], Field(json_schema_extra={"propertyNames": {"enum": list(SETTINGS)}})]
+"""Generation settings by name; what they may be is for `spec.check`."""
+
+
+def _generation(value: object) -> object:
+    if isinstance(value, dict) or value in ("neutral", "checkpoint"):
+        return value
+    raise mismatch('"neutral", "checkpoint" or an object of settings')
+
+
 class Model(Node):
-    """The checkpoint and how its numbers are computed."""
+    """The checkpoint and how its numbers are computed.
+
+    `generation`: the settings that hold wherever tokens are generated: none, the checkpoint's own, or these.
+    """
 
     key: Annotated[str, Field(min_length=1)]
     revision: str = "main"
     dtype: Literal["fp32", "bf16", "fp16"]
     attn_implementation: Literal["eager", "sdpa"] | None = None
+    generation: Annotated[
+        Literal["neutral", "checkpoint"] | Settings,
+        BeforeValidator(_generation, json_schema_input_type=Literal["neutral", "checkpoint"] | Settings),
+    ] = "neutral"
 
 
 class Role(Node):
@@ -127,15 +145,27 @@ class IntervenedModel(Node):
     writes: Annotated[tuple[Name, ...], FromList]
 
 
+class Sample(Node):
+    """Tokens drawn instead of the most likely ones, for each row and step from a generator of its own."""
+
+    temperature: Annotated[float, Field(gt=0)] = 1.0
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    seed: int
+
+
 class Decode(Node):
     """How a forward goes on after its prefill: `steps` tokens, or the tokens of the column `force`.
 
-    `eos: hold` never picks an end token; `stop` ends a row at its first one.
+    `eos: hold` never picks an end token; `stop` ends a row at its first one. Without `sample` the most likely token is
+    picked.
     """
 
     steps: Annotated[int, Field(ge=0)] | None = None
     eos: Literal["hold", "stop"] = "hold"
     force: str | None = None
+    sample: Sample | None = None
 
     @property
     def never(self) -> bool:
@@ -164,6 +194,7 @@ class Intervention(Node):
     models: dict[Name, IntervenedModel] = {}
     metrics: dict[Name, AnyMetric] = {}
     decode: AnyDecode = Decode(steps=0)
+    generation: Settings = {}
 
 
 class Output(Node):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -17,6 +17,7 @@ from causalab_mini.spec import text as texts
 from causalab_mini.spec.check import Checker
 from causalab_mini.spec.digest import Digester
 from causalab_mini.spec.document import Document
+from causalab_mini.spec.generation import COMMAND, COMMANDED_NOTHING, Layer, misfits, spelled
 from causalab_mini.spec.parse import Parser
 from causalab_mini.spec.sweep import Expansion, Point, survey
 from causalab_mini.spec.text import Json, JsonObject, Lines
@@ -45,6 +46,21 @@ class Loaded:
     swept: bool
     digest: str
     lines: Lines
+    command: Layer = COMMANDED_NOTHING
+
+    def commanded(self, settings: Mapping[str, Json]) -> Loaded:
+        """The same with generation settings from the command line, which make it another experiment.
+
+        `ReferenceRefusal` where one is no setting, or its value does not fit.
+        """
+        if not settings:
+            return self
+        layer = Layer(COMMAND, "", dict(settings))
+        if problems := tuple(misfits(layer)):
+            raise ReferenceRefusal(problems)
+        told = "".join(f" {key}={text}" for key, text in sorted(spelled(layer).items()))
+        points = tuple(replace(point, digest=_sha256(f"{point.digest}{told}")) for point in self.points)
+        return replace(self, points=points, digest=_whole(points, self.swept), command=layer)
 
     def placed(self, refusal: Refusal) -> Refusal:
         """A later refusal of this document, its problems with their lines."""
@@ -96,8 +112,11 @@ def _uncollected() -> Generator[None]:
 def _whole(points: Sequence[PointSpec], swept: bool) -> str:
     if not swept:
         return points[0].digest
-    listing = "\n".join(f"{point.label} {point.digest}" for point in points)
-    return hashlib.sha256(listing.encode()).hexdigest()
+    return _sha256("\n".join(f"{point.label} {point.digest}" for point in points))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def placed(problems: Iterable[Problem], lines: Lines) -> list[Problem]:

@@ -123,6 +123,9 @@ def problem(error: ErrorDetails, loc: Loc, keys: Sequence[str]) -> Problem:
     if kind in ("greater_than_equal", "greater_than"):
         bound = f"at least {context['ge']}" if "ge" in context else f"more than {context['gt']}"
         return Problem(where, f"{bound} is needed, and {found} was found")
+    if kind in ("less_than_equal", "less_than"):
+        bound = f"at most {context['le']}" if "le" in context else f"less than {context['lt']}"
+        return Problem(where, f"{bound} is needed, and {found} was found")
     if kind in ("too_long", "too_short"):
         return Problem(where, f"{_length(context)} are needed, and {found} was found")
     if kind in _NEEDED:

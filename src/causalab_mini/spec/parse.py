@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Literal, TypeVar, cast
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, JsonValue, TypeAdapter
 
 from causalab_mini.errors import Problem
 from causalab_mini.spec import document as nodes
@@ -51,6 +51,7 @@ _METRIC: Shape[Metric] = Shape("metric", TypeAdapter(AnyMetric), _metric_node)
 _OUTPUT: Shape[nodes.Output] = Shape("output", TypeAdapter(nodes.AnyOutput), lambda _: nodes.Output)
 _REF: Shape[str] = Shape("ref", TypeAdapter(str), lambda _: BaseModel)
 _DECODE: Shape[nodes.Decode] = Shape("decode", TypeAdapter(nodes.AnyDecode), lambda _: nodes.Decode)
+_SETTINGS: Shape[dict[str, JsonValue]] = Shape("generation", TypeAdapter(nodes.Settings), lambda _: BaseModel)
 _FORMAT = Shape[str]("format", TypeAdapter(Literal["causalab-mini/1"]), lambda _: BaseModel)
 _KIND = Shape[str]("kind", TypeAdapter(Literal["observe"]), lambda _: BaseModel)
 _USED_NAME = Shape[str]("name", TypeAdapter(nodes.Name), lambda _: BaseModel)
@@ -103,6 +104,8 @@ class Parser:
         here = Gathered()
         raw = closed(raw, Intervention, here)
         decode = here.take(self._part(_DECODE, raw["decode"]), "decode") if "decode" in raw else None
+        stated = self._part(_SETTINGS, raw["generation"]) if "generation" in raw else None
+        generation = None if stated is None else here.take(stated, "generation")
         node = Intervention(
             reads=self._named(raw, "reads", here, lambda part: self._part(_READ, part), required=True),
             writes=self._named(raw, "writes", here, lambda part: self._part(_WRITE, part)),
@@ -112,6 +115,7 @@ class Parser:
                 "dict[str, AnyMetric]", self._named(raw, "metrics", here, lambda part: self._part(_METRIC, part))
             ),
             decode=decode or nodes.Decode(steps=0),
+            generation=generation or {},
         )
         return here.done(node)
 

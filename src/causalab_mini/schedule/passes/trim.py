@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from causalab_mini.schedule.ir import Call, Lane, Schedule
+from causalab_mini.schedule.ir import Call, Ends, Lane, Schedule
 from causalab_mini.schedule.lower import head_columns
 
 
@@ -18,7 +18,8 @@ def trim(schedule: Schedule) -> Schedule:
             calls.append(call)
             continue
         for number in call.lanes:
-            lanes[number] = replace(lanes[number], decode=needed)
+            lane = replace(lanes[number], decode=needed)
+            lanes[number] = lane if needed else replace(lane, ends=Ends())
         head = call.head if needed else head_columns((lanes[number] for number in call.lanes), call.width)
         calls.append(replace(call, head=head))
     return replace(schedule, lanes=tuple(lanes), calls=tuple(calls))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from causalab_mini.errors import Problem
-from causalab_mini.spec.check import decode, featurizers, metrics, models, reads, sites, steps, writes
+from causalab_mini.spec.check import decode, featurizers, generation, metrics, models, reads, sites, steps, writes
 from causalab_mini.spec.check.names import Here, Scope, empty, reserved
 from causalab_mini.spec.check.watched import Asked
 from causalab_mini.spec.document import Document, Intervention
@@ -46,6 +46,7 @@ def _questions(document: Document) -> Iterator[tuple[str, Question]]:
     yield "names", _names
     yield "sites", lambda here: sites.check(here.document)
     yield "featurizers", featurizers.check
+    yield "generation", generation.check_model
     for name in document.interventions:
         yield from _of_intervention(f"interventions.{name}", partial(_declared, name))
     for number, found in enumerate(steps.inline(document)):
@@ -69,7 +70,7 @@ def _inline(number: int, here: Here) -> Intervention:
 
 
 def _of_intervention(path: str, of: Callable[[Here], Intervention]) -> Iterator[tuple[str, Question]]:
-    for part in (_own_names, decode.check, reads.check, writes.check, models.check, metrics.check):
+    for part in (_own_names, decode.check, generation.check, reads.check, writes.check, models.check, metrics.check):
         yield (
             f"{path} {part.__module__} {part.__name__}",
             lambda here, part=part: part(Scope(here, of(here), path)),

@@ -23,3 +23,8 @@ def check(scope: Scope) -> Iterator[Problem]:
     if decode.force is not None and "eos" in decode.model_fields_set:
         message = f"what is fed is the column '{decode.force}' to its end, so 'eos' has nothing to say"
         yield Problem(f"{path}.eos", message, "leave one of them out")
+    if decode.force is not None and decode.sample is not None:
+        message = f"what is fed is the column '{decode.force}', so nothing is left to sample"
+        yield Problem(f"{path}.sample", message, "leave one of them out")
+    if decode.sample is not None and decode.steps == 0:
+        yield Problem(f"{path}.sample", "nothing is generated in 0 steps, so nothing can be sampled", "add steps")
