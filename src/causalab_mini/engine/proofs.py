@@ -105,7 +105,9 @@ def stream(seen: Seen) -> str | None:
 def embedded(seen: Seen) -> str | None:
     """One token has one embedding, wherever it stands."""
     value = seen.at("embeddings", None)
-    if not torch.equal(value[0], value[2]) or torch.equal(value[0], value[1]):
+    if torch.equal(value[0], value[1]):
+        raise NotShown("two tokens have one embedding")
+    if not torch.equal(value[0], value[2]):
         return "it is not what the token alone decides"
     return None
 
@@ -184,6 +186,14 @@ def handed_on(seen: Seen) -> str | None:
             raise NotShown("heads hand on less than their values, as behind a gate")
         return f"the first token's heads do not hand on its values in block {layer}"
     return None
+
+
+def divided(seen: Seen) -> str | None:
+    """The same, and how many heads there are: by which share a value or, where none do, by their scores."""
+    failed = handed_on(seen)
+    if failed is None and seen.checkpoint.heads == seen.checkpoint.kv_heads:
+        attended(seen)
+    return failed
 
 
 def attended(seen: Seen) -> str | None:
@@ -291,10 +301,10 @@ PROOFS: dict[str, Callable[[Seen], str | None]] = {
     "block_input": stream,
     "attention_input_norm": attention_norm,
     "attention_key": attended,
-    "attention_value": handed_on,
+    "attention_value": divided,
     "attention_query": attended,
-    "attention_z": handed_on,
-    "attention_premix": handed_on,
+    "attention_z": divided,
+    "attention_premix": divided,
     "attention_output": added,
     "linear_attention_output": added,
     "block_mid": middle,

@@ -35,7 +35,7 @@ NOT_REACHED = "the model does not come by it, or not where other families do"
 
 def examine(network: Network, checkpoint: Checkpoint) -> Verdict:
     """What three tokens show of every component. Never raises: a model that does not run is a verdict on the whole."""
-    dtype = proofs.NAMES[next(network.model.parameters()).dtype]
+    dtype = proofs.NAMES.get(next(network.model.parameters()).dtype, "bf16")
     try:
         with torch.inference_mode():
             return Verdict(dtype, *_Examination(network, checkpoint, proofs.tolerance(dtype)).findings())

@@ -86,7 +86,8 @@ def test_half_precision_proves_as_much(
         ("falcon", VALUES - KEPT | {"block_mid"}, KEPT),
         ("olmoe", INSIDE_MLP, set()),
         ("exaone4", set(), {"attention_input_norm", "mlp_input_norm"}),
-        ("mpt", {"attention_query", "attention_key"}, set()),
+        # Nobody comes by its queries, and where no heads share a value nothing else counts them.
+        ("mpt", VALUES, set()),
     ],
 )  # fmt: skip
 def test_strangers(
@@ -161,6 +162,16 @@ def test_heads_that_do_not_hand_on_values(spoiled: tuple[Network, Checkpoint]) -
     verdict = examine(network, wrong)
     assert lacking(verdict, Proof.REFUSED) >= {"attention_query", "attention_z", "attention_premix"}
     assert "where the config makes it" in verdict.of("attention_z").reason
+
+
+def test_heads_of_another_count_where_none_share_a_value(
+    family_network: Callable[..., Network], family_folder: Callable[[str, int], Path]
+) -> None:
+    checkpoint = resolve(str(family_folder("gpt2", 64))).untested()
+    for heads in (2, 8):
+        wrong = replace(checkpoint.config, heads=heads, kv_heads=heads, head_dim=64 // heads)
+        verdict = examine(family_network("gpt2", 64), replace(checkpoint, config=wrong))
+        assert lacking(verdict, Proof.UNPROVEN) == VALUES
 
 
 def test_neurons_of_another_count(spoiled: tuple[Network, Checkpoint]) -> None:

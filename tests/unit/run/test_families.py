@@ -111,6 +111,25 @@ def test_neurons_of_a_dense_block_between_mixtures(desk: Desk) -> None:
     assert desk.one(asked).tensor("X").shape == (4, 32)
 
 
+@pytest.mark.parametrize("engine", ["hooks", "traced"])
+@pytest.mark.parametrize("desk", ["bloom", "llama"], indirect=True)
+def test_queries_beside_keys_that_are_written_for_one_forward(engine: str, desk: Desk) -> None:
+    """Keys and values go into the cache and come out of it before a query is there to see them."""
+    names = ("keys", "queries", "heads")
+    reads = {f"{name}_{model}": read(name, -1, model) for name in names for model in ("original", "m")}
+    writes = {"w": {**write("keys", {"last": 2}, "add_scaled", 1.0, scale=3.0), "reach": "forward"}}
+    asked = placed(
+        observing(intervention(reads, writes), outputs={name.upper(): name for name in reads}),
+        keys={"component": "attention_key", "layers": 1},
+        queries={"component": "attention_query", "layers": 1},
+        heads={"component": "attention_z", "layers": 1},
+    )
+    seen = desk.one(asked, engine)
+    torch.testing.assert_close(seen.tensor("KEYS_M"), seen.tensor("KEYS_ORIGINAL") + 3.0)
+    torch.testing.assert_close(seen.tensor("QUERIES_M"), seen.tensor("QUERIES_ORIGINAL"))
+    assert (seen.tensor("HEADS_M") - seen.tensor("HEADS_ORIGINAL")).abs().max() > 1e-3
+
+
 @pytest.mark.parametrize("desk", ["opt_post"], indirect=True)
 def test_embeddings_are_as_wide_as_the_stream_where_tables_are_narrower(desk: Desk) -> None:
     seen = desk.one(observing(intervention({"x": read("embeddings")}), outputs={"X": "x"}))
