@@ -32,6 +32,8 @@ HEAD = (
     "| job | of plain | wanted | of nnsight | CPU s, product / plain / nnsight | token-layers, product / loops |",
     "| --- | ---: | ---: | ---: | ---: | ---: |",
 )
+STATES = "state_edits"
+STATES_HEAD = ("| on weekdays-deltanet | measured | wanted | |", "| --- | ---: | ---: | --- |")
 PROCESS_HEAD = ("| whole processes | measured | wanted | |", "| --- | ---: | ---: | --- |")
 
 
@@ -102,6 +104,12 @@ def main() -> None:
             table.append(line)
         if not asked.only:
             put(name, table)
+    if not asked.only or STATES in asked.only:
+        lines = answer(STATES, "--repeats", str(asked.repeats))
+        table = [*STATES_HEAD, *(process_row(line, judged=True) for line in lines if isinstance(line, dict))]
+        print("", *table, sep="\n")
+        if not asked.only:
+            put(STATES, table)
 
 
 if __name__ == "__main__":
