@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from causalab_mini.cli import execute
-from causalab_mini.cli.app import NAME, VERBS
+from causalab_mini.cli.app import DEBUG, DEBUG_VERBS, NAME, VERBS
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 WIDTH = 100
@@ -33,7 +33,8 @@ shows it.
 def page() -> str:
     """The whole page."""
     sections = [OPENING, f"## {NAME}\n\n{_help()}"]
-    sections += [f"## {NAME} {verb.__name__}\n\n{_help(verb.__name__)}" for verb, _ in VERBS]
+    verbs = [(verb.__name__,) for verb, _ in VERBS] + [(DEBUG, verb.__name__) for verb, _ in DEBUG_VERBS]
+    sections += [f"## {NAME} {' '.join(words)}\n\n{_help(*words)}" for words in verbs]
     return "\n".join(sections)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.refusals import featurizers, models, shapes, stacks, steps, taps
+from tests.refusals import featurizers, models, settings, shapes, stacks, steps, taps
 from tests.unit.spec.build import changed, document, problems
 
 EVERYTHING = [
     *shapes.SHAPES,
     *shapes.DECODES,
     *shapes.UNBUILT,
+    *settings.SETTINGS,
     *taps.SITES,
     *stacks.STACKS,
     *featurizers.FEATURIZERS,

@@ -10,10 +10,10 @@ import pytest
 from tools.make_cli_docs import PAGE, page
 
 from causalab_mini.cli import execute
-from causalab_mini.cli.app import VERBS
+from causalab_mini.cli.app import DEBUG_VERBS, VERBS
 
 ROOT = PAGE.parents[1]
-EXAMPLES = [example for _, examples in VERBS for example in examples]
+EXAMPLES = [example for _, examples in (*VERBS, *DEBUG_VERBS) for example in examples]
 
 
 def test_the_page_is_current() -> None:

@@ -18,7 +18,7 @@ import typer
 from causalab_mini import __version__
 from causalab_mini.cli.collecting import uncollected
 from causalab_mini.cli.options import AsJson, Debug, voice_from, voice_of
-from causalab_mini.cli.verbs import data, explain, model, run, schema, tokens, validate, vocab
+from causalab_mini.cli.verbs import check, data, debug, explain, model, run, schema, tokens, validate, vocab
 from causalab_mini.errors import EXIT_DONE, EXIT_INTERRUPTED
 
 NAME = "causalab-mini"
@@ -29,11 +29,17 @@ VERBS: tuple[tuple[Callable[..., None], tuple[str, ...]], ...] = (
     (validate.validate, validate.EXAMPLES),
     (explain.explain, explain.EXAMPLES),
     (run.run, run.EXAMPLES),
+    (check.check, check.EXAMPLES),
     (data.data, data.EXAMPLES),
     (schema.schema, schema.EXAMPLES),
     (vocab.vocab, vocab.EXAMPLES),
     (tokens.tokens, tokens.EXAMPLES),
     (model.model, model.EXAMPLES),
+)
+DEBUG = "debug"
+DEBUG_VERBS: tuple[tuple[Callable[..., None], tuple[str, ...]], ...] = (
+    (debug.generate, debug.GENERATE_EXAMPLES),
+    (debug.prompts, debug.PROMPTS_EXAMPLES),
 )
 
 
@@ -79,8 +85,11 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     )
     app.callback()(_root)
-    for verb, examples in VERBS:
-        app.command(epilog="\n".join(["\b", "Examples:", *(f"  {example}" for example in examples)]))(verb)
+    looks = typer.Typer(help="Look at prompts and at what a model says.", rich_markup_mode=None)
+    for to, verbs in ((app, VERBS), (looks, DEBUG_VERBS)):
+        for verb, examples in verbs:
+            to.command(epilog="\n".join(["\b", "Examples:", *(f"  {example}" for example in examples)]))(verb)
+    app.add_typer(looks, name=DEBUG, no_args_is_help=True)
     return app
 
 

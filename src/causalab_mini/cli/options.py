@@ -22,6 +22,15 @@ Weights = Annotated[
         "--weights", metavar="DIR", help="Take the document's model from this folder instead.", show_default=False
     ),
 ]
+Gen = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gen",
+        metavar="KEY=VALUE",
+        help="A generation setting, stronger than any in the document. May be said again.",
+        show_default=False,
+    ),
+]
 
 
 def voice_from(arguments: Sequence[str]) -> Voice:

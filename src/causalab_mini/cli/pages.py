@@ -5,6 +5,7 @@ from __future__ import annotations
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.text import Text
 from causalab_mini.plan.explain import spelled_operand
+from causalab_mini.plan.generation import settings_record
 from causalab_mini.plan.nodes import Experiment, Forward, Observe, Plan, Read, Write
 from causalab_mini.vocabulary.reasons import Reason
 
@@ -60,6 +61,7 @@ def _forward(forward: Forward) -> dict[str, object]:
         "rows": len(forward.batch.rows),
         "tokens": forward.batch.width,
         "decode": forward.decode,
+        **({"generation": settings_record(forward.decoding)} if forward.decode else {}),
         "writes": [
             {**_tap(write), "mechanism": write.mechanism.spelled(spelled_operand(write.operand))}
             for write in forward.writes

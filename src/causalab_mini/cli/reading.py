@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,16 +51,27 @@ def load_document(path: Path, voice: Voice) -> Source:
 
 
 def compile_document(
-    path: Path, voice: Voice, data_root: Path, weights: Path | None, *, need_weights: bool = False
+    path: Path,
+    voice: Voice,
+    data_root: Path,
+    weights: Path | None,
+    *,
+    need_weights: bool = False,
+    gen: Sequence[str] | None = None,
 ) -> Compiled:
-    """The document at `path` with its rows and its model's tokenizer and config. No torch."""
+    """The document at `path` with its rows and its model's tokenizer and config. No torch.
+
+    `gen`: generation settings of the command line, each KEY=VALUE.
+    """
     from causalab_mini.checkpoint.resolve import resolve
+    from causalab_mini.cli.settings import settings
     from causalab_mini.plan.compile import compile_experiment
 
     try:
         source = load_document(path, voice)
     except (SchemaRefusal, ReferenceRefusal) as refusal:
         raise _with_columns(refusal, path, data_root) from refusal
+    source = replace(source, loaded=source.loaded.commanded(settings("--gen", gen)))
     model = source.model
     try:
         with at("model", "key"):

@@ -68,14 +68,23 @@ def stop(visit: Visit, value: Value, kept: dict[str, Tensor], columns: int) -> V
 
 def inner(value: Value, item: int = 0) -> Tensor:
     """The tensor a module's value is about: element `item` of a tuple."""
-    found = value
+    found: object = value
     if isinstance(value, ModelOutput):
-        found = cast(CausalLMOutputWithPast, value).logits
+        found = returned(value, "logits")
     elif isinstance(value, tuple):
-        found = value[item]
+        found = value[item] if item < len(value) else None
     if not isinstance(found, Tensor):
         raise EngineFailure(f"a module handed over {type(value).__name__}, which holds no tensor in front")
     return found
+
+
+def returned(output: ModelOutput, name: str) -> object:
+    """What a model returned under `name`; named in an `EngineFailure` where it returned none."""
+    there = {key: part for key, part in output.items() if part is not None}
+    if name not in there:
+        listed = ", ".join(there) or "nothing"
+        raise EngineFailure(f"the model was asked for '{name}', and its {type(output).__name__} has: {listed}")
+    return there[name]
 
 
 def outer(value: Value, tensor: Tensor, item: int = 0) -> Value:

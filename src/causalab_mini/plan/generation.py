@@ -76,9 +76,10 @@ def _outside(settings: Sequence[Setting], vocab: int) -> Iterator[Problem]:
 
 
 def ignored(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """The keys of the checkpoint's generation_config that take no part under "neutral"."""
-    stated = (key for key, value in checkpoint.generation_config.items() if value is not None)
-    return tuple(sorted(key for key in stated if key not in KEYS or KEYS[key].kind not in UNUSED))
+    """The keys of the checkpoint's generation_config that would change something and take no part under "neutral"."""
+    own = checkpoint.generation_config.items()
+    acting = (key for key, value in own if (value is not None if key not in KEYS else KEYS[key].acts(value)))
+    return tuple(sorted(key for key in acting if key not in KEYS or KEYS[key].kind not in UNUSED))
 
 
 def spelled(decoding: Decoding) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from causalab_mini.errors import Problem, join, suggest
+from causalab_mini.errors import Problem, join, nearest
 from causalab_mini.spec.document import Decode, Sample
-from causalab_mini.vocabulary.generation import KEYS, LOCKED, SETTINGS, Class, Json, normal, same, token_ids
+from causalab_mini.vocabulary.generation import KEYS, LOCKED, PROCESSORS, SETTINGS, Class, Json, normal, same, token_ids
 
 CHECKPOINT = "checkpoint"
 COMMAND = "--gen"
@@ -111,7 +111,9 @@ def misfits(layer: Layer) -> Iterator[Problem]:
         said = "" if layer.path else f"{layer.source} "
         if key not in KEYS:
             message = f"{said}'{key}' is not a generation setting"
-            yield Problem(path, message, suggest(key, SETTINGS, "settings"))
+            close = nearest(key, SETTINGS)
+            meant = f"did you mean '{close}'? " if close else ""
+            yield Problem(path, message, f"{meant}free to be stated are: {', '.join(PROCESSORS)}")
         elif KEYS[key].kind is Class.RECORD:
             message = f"{said}'{key}' says where a generation_config comes from, and sets nothing"
             yield Problem(path, message, "leave it out")
@@ -130,7 +132,9 @@ def contradictions(settings: Sequence[Setting], lock: Lock) -> Iterator[Problem]
 
 def _contradiction(setting: Setting, lock: Lock) -> tuple[str, str] | None:
     key, value = KEYS[setting.key], setting.value
-    null = f'leave it out, or say "{setting.key}": null in a stronger layer'
+    null = "leave it out"
+    if setting.source != COMMAND:
+        null += f', or say "{setting.key}": null in a stronger layer'
     if key.kind is Class.SAMPLING:
         agreed = _sampling(lock.decode.sample).get(setting.key)
         if same(value, agreed) or (not key.acts(value) and not key.acts(agreed)):

@@ -177,6 +177,8 @@ KEYS: dict[str, Key] = {key.name: key for key in TABLE}
 SETTINGS: tuple[str, ...] = tuple(sorted(key.name for key in TABLE if key.kind is not Class.RECORD))
 """What a document may name."""
 
+PROCESSORS: tuple[str, ...] = tuple(sorted(key.name for key in TABLE if key.kind is Class.PROCESSOR))
+
 
 def token_ids(name: str, value: Json) -> frozenset[int]:
     """The token ids inside a value of the setting `name`."""

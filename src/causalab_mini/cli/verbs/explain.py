@@ -12,6 +12,7 @@ from causalab_mini.cli.options import (
     DataRoot,
     Debug,
     DocumentPath,
+    Gen,
     ScheduleName,
     Weights,
     voice_of,
@@ -38,6 +39,7 @@ def explain(
     rows: Annotated[
         bool, typer.Option("--rows", help="Also every row's tokens, and which are read or written.")
     ] = False,
+    gen: Gen = None,
     data_root: DataRoot = DEFAULT_DATA_ROOT,
     weights: Weights = None,
     as_json: AsJson = False,
@@ -50,16 +52,18 @@ def explain(
     from causalab_mini.cli.pages import plan_tree, rows_tree
     from causalab_mini.cli.strips import painted, plain, room, rows_page
     from causalab_mini.plan.explain import explain as plan_page
+    from causalab_mini.plan.generation import explain_generation
     from causalab_mini.schedule.explain import explain_schedule
     from causalab_mini.schedule.limits import Limits
     from causalab_mini.schedule.optimize import settled
     from causalab_mini.schedule.prepare import prepare
 
     voice = voice_of(context)
-    compiled = compile_document(document, voice, data_root, weights)
+    compiled = compile_document(document, voice, data_root, weights, gen=gen)
     voice.warn(compiled.experiment.warnings)
     root = compiled.experiment.root
-    pages = [plan_page(root)]
+    settings = explain_generation(compiled.experiment)
+    pages = [plan_page(root), *([settings] if settings else [])]
     if rows:
         strips = rows_page(compiled.experiment, compiled.checkpoint, room(voice.out))
         pages.append(plain(strips) if voice.as_json else painted(strips, voice.out))

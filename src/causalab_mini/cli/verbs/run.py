@@ -14,6 +14,7 @@ from causalab_mini.cli.options import (
     DataRoot,
     Debug,
     DocumentPath,
+    Gen,
     ScheduleName,
     Weights,
     voice_of,
@@ -66,6 +67,7 @@ def run(
         typer.Option("--schedule", help="fast may move the last bit, exact never; auto: fast in fp32, else exact."),
     ] = ScheduleName.AUTO,
     weights: Weights = None,
+    gen: Gen = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what another run left in DIR.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -79,7 +81,7 @@ def run(
     voice = voice_of(context)
     if out is None or not out.strip():
         raise OutputRefusal(Problem("", "run needs a directory for its results", f"say --out out/{document.stem}"))
-    compiled = compile_document(document, voice, data_root, weights, need_weights=True)
+    compiled = compile_document(document, voice, data_root, weights, need_weights=True, gen=gen)
     voice.warn(compiled.experiment.warnings)
 
     from causalab_mini.cli.progress import progress, summary_table
