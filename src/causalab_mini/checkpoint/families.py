@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 
 class Resume(Enum):
@@ -76,6 +77,9 @@ class Capability:
     chosen: int = 0
 
 
+ALONE: Any = {"enters": False, "attention": "eager", "attentions": ("eager",), "attends": False}
+"""What holds for families that do not attend: there is no implementation of attention to choose."""
+
 CAPABILITIES: tuple[Capability, ...] = (
     *(Capability(model_type) for model_type in ("llama", "mistral", "qwen2", "olmo2")),
     Capability("qwen3", head_dim=128),
@@ -94,8 +98,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         for model_type in ("qwen3_5_text", "qwen3_next")
     ),
     Capability("bamba", enters=False, mixer=BAMBA),
-    Capability("mamba", chunk_resume=Resume.STEPS, enters=False, mixer=MAMBA, attends=False),
-    Capability("mamba2", enters=False, mixer=MAMBA_2, attends=False),
+    Capability("mamba", chunk_resume=Resume.STEPS, mixer=MAMBA, **ALONE),
+    Capability("mamba2", mixer=MAMBA_2, **ALONE),
 )
 
 

@@ -62,10 +62,7 @@ class Recurrence:
         """The state [n, Hv, K, U] after every column of `given` (parts [n, T, heads, …], fp32) from `initial` on."""
         state = initial.float()
         heads = state.shape[1]
-        keys = given["key"]
-        if self.unit:
-            keys = keys * torch.rsqrt((keys * keys).sum(-1, keepdim=True) + 1e-6)
-        keys = keys.repeat_interleave(heads // keys.shape[2], dim=2)
+        keys = self._directions(given["key"], heads)
         for column in range(keys.shape[1]):
             key, value, beta = keys[:, column, ..., None], given["value"][:, column], given["beta"][:, column]
             decay = given["decay"][:, column]
@@ -73,6 +70,20 @@ class Recurrence:
             memory = (state * key).sum(-2) if self.delta else torch.zeros_like(value)
             state = state + key * ((value - memory) * beta[..., None])[..., None, :]
             yield state
+
+    def read(self, given: Mapping[str, Tensor], states: Tensor, skip: Tensor | None = None) -> Tensor:
+        """What heads read of `states` [n, T, Hv, K, U] with their queries: z [n, T, Hv, U]. `skip` [Hv]: of values."""
+        queries = self._directions(given["query"], states.shape[2])
+        found = (states * queries[..., None]).sum(-2)
+        if self.unit:
+            found = found * states.shape[-2] ** -0.5
+        return found if skip is None else found + given["value"] * skip[:, None].float()
+
+    def _directions(self, vectors: Tensor, heads: int) -> Tensor:
+        """Keys or queries [n, T, Hk, K] for every value head, of length 1 where the recurrence brings them to that."""
+        if self.unit:
+            vectors = vectors * torch.rsqrt((vectors * vectors).sum(-1, keepdim=True) + 1e-6)
+        return vectors.repeat_interleave(heads // vectors.shape[2], dim=2)
 
 
 def _gated_delta(kernel: Kernel, led: Pass) -> Kernel:
@@ -131,14 +142,30 @@ def _selective(kernel: Kernel, led: Pass) -> Kernel:
     return run
 
 
-RECURRENCES: Mapping[str, Recurrence] = {
+def _selective_step(kernel: Kernel, led: Pass) -> Kernel:
+    """Mamba over one column: x and dt [L, I], A [I, N], B and C [L, N]; the state is changed in place."""
+
+    def run(state: Tensor, x: Tensor, dt: Tensor, a: Tensor, b: Tensor, *args: Any, **options: Any) -> object:
+        beta = softplus(dt + options["dt_bias"]).float()[:, None]
+        led("key", b[:, None, None])
+        led("value", x[:, None, :, None])
+        led("decay", beta[..., None] * a)
+        led("beta", beta)
+        return kernel(state, x, dt, a, b, *args, **options)
+
+    return run
+
+
+RECURRENCES: dict[str, Recurrence] = {
     "Gated DeltaNet": Recurrence(
         {"torch_chunk_gated_delta_rule": _gated_delta, "torch_recurrent_gated_delta_rule": _gated_delta},
         delta=True,
         unit=True,
     ),
     "Mamba-2": Recurrence({"mamba2_chunk_scan": _scan, "mamba2_selective_state_update": _scan_step}, turned=True),
-    "Mamba": Recurrence({"mamba_selective_scan": _selective}, flat=True),
+    "Mamba": Recurrence(
+        {"mamba_selective_scan": _selective, "mamba_selective_state_update": _selective_step}, flat=True
+    ),
 }
 
 

@@ -7,82 +7,16 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from causalab_mini.checkpoint.facts import Checkpoint
-from causalab_mini.engine.modules import Network
+from causalab_mini.engine import recurred
+from causalab_mini.engine.recurred import Walk
+from causalab_mini.engine.seen import NotShown, Seen
 from causalab_mini.vocabulary.components import COMPONENTS
-
-NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
-
-
-class NotShown(Exception):
-    """Nothing that was seen speaks for or against a component; the message says what is missing."""
-
-
-def tolerance(dtype: str) -> float:
-    """How far two sides of an equation may be apart, as a share of the largest number in them."""
-    return 1e-4 if dtype == "fp32" else 3e-2
-
-
-def tokens(vocabulary: int) -> Tensor:
-    """Three tokens a, b, a from inside a vocabulary: [1, 3]."""
-    return torch.tensor([[vocabulary // 2, vocabulary // 3, vocabulary // 2]])
-
-
-def close(one: Tensor, other: Tensor, share: float) -> bool:
-    """Whether two tensors of one shape are apart by no more than `share` of the largest number."""
-    if one.shape != other.shape:
-        return False
-    one, other = one.float(), other.float()
-    return bool(torch.isfinite(one).all() and (one - other).abs().max() <= share * other.abs().max().clamp(min=1e-6))
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What one forward held: by component and layer."""
-
-    network: Network
-    checkpoint: Checkpoint
-    values: Mapping[str, Mapping[int | None, Tensor]]
-    share: float
-
-    def of(self, name: str) -> Iterator[tuple[int | None, Tensor]]:
-        """A component's value at every layer that has it; `NotShown` where it could not be looked at."""
-        identity = self.checkpoint.value_of(COMPONENTS.get(name))
-        if identity not in self.values:
-            raise NotShown(f"{name} could not be looked at")
-        yield from self.values[identity].items()
-
-    def at(self, name: str, layer: int | None) -> Tensor:
-        """A component's value at one layer."""
-        found = dict(self.of(name))
-        if layer not in found:
-            raise NotShown(f"there is no {name} to compare with")
-        return found[layer]
-
-    def close(self, one: Tensor, other: Tensor) -> bool:
-        """Whether two values are equal, as closely as the dtype lets them be."""
-        return close(one, other, self.share)
-
-    def off(self, one: Tensor, other: Tensor) -> str:
-        """How far two values of one shape are apart, in words."""
-        gap = (one.float() - other.float()).abs().max() / other.float().abs().max().clamp(min=1e-6)
-        return f"off by {gap.item():.2g} of the largest number"
-
-    def block(self, layer: int | None) -> nn.Module:
-        """The block of a layer."""
-        return self.network.model.get_submodule(f"{self.network.family.blocks}.{layer}")
-
-    def heads(self, name: str, layer: int | None) -> Tensor:
-        """A value by heads: [heads, 3, h]."""
-        count = self.checkpoint.heads_of(COMPONENTS.get(name))
-        return self.at(name, layer).unflatten(-1, (count, -1)).transpose(0, 1).float()
 
 
 def nothing(_: Seen) -> str | None:
@@ -296,6 +230,36 @@ def views(seen: Seen) -> str | None:
     return None
 
 
+def kept(seen: Seen) -> str | None:
+    """The recurrence makes the state in the cache of what it was given."""
+    return _recurrence(
+        seen, lambda walk, _: recurred.kept(seen.network, walk), "the recurrence does not give the state"
+    )
+
+
+def entered(seen: Seen) -> str | None:
+    """The same over one step, from the state before it."""
+    return _recurrence(
+        seen, lambda walk, _: recurred.entered(seen.network, walk), "a step does not go on from the state"
+    )
+
+
+def read_out(seen: Seen) -> str | None:
+    """Queries applied to states are what the heads hand on."""
+    read = "queries applied to states are not what the heads hand on"
+    return _recurrence(seen, lambda walk, layer: recurred.read_out(seen.network, walk, layer), read)
+
+
+def _recurrence(seen: Seen, sides: Callable[[Walk, int], tuple[Tensor, Tensor]], failed: str) -> str | None:
+    if not seen.walks:
+        raise NotShown("its recurrence could not be listened to")
+    for layer, walk in seen.walks.items():
+        one, other = sides(walk, layer)
+        if not seen.close(one, other):
+            return f"{failed} in block {layer}: {seen.off(one, other)}"
+    return None
+
+
 PROOFS: dict[str, Callable[[Seen], str | None]] = {
     "embeddings": embedded,
     "block_input": stream,
@@ -307,6 +271,10 @@ PROOFS: dict[str, Callable[[Seen], str | None]] = {
     "attention_premix": divided,
     "attention_output": added,
     "linear_attention_output": added,
+    "linear_attention_state": kept,
+    "linear_attention_state_in": entered,
+    **dict.fromkeys((f"linear_attention_{part}" for part in ("key", "value", "decay", "beta")), kept),
+    **dict.fromkeys((f"linear_attention_{part}" for part in ("query", "z")), read_out),
     "block_mid": middle,
     "mlp_input_norm": mlp_norm,
     "mlp_input": mlp_entered,

@@ -21,24 +21,24 @@ from causalab_mini.engine.caches import fresh
 from causalab_mini.engine.contract import Inputs, Visit
 from causalab_mini.engine.hooks import Hooks
 from causalab_mini.engine.modules import Network
-from causalab_mini.engine.proofs import Seen
+from causalab_mini.engine.recurred import Walk, walks
+from causalab_mini.engine.seen import NAMES, NotShown, Seen, close, tokens, tolerance
 from causalab_mini.errors import CausalabError
 from causalab_mini.vocabulary.components import COMPONENTS, Component, network_order
 
 GIVEN = ("input_ids", "lm_head", "logits", "next_token_probs")
 """What a call is given, and what the model returns: there by definition."""
 
-STATE = "a state is no module's value, and three tokens in one forward do not show it"
 NOWHERE = "no module was found that holds it"
 NOT_REACHED = "the model does not come by it, or not where other families do"
 
 
 def examine(network: Network, checkpoint: Checkpoint) -> Verdict:
     """What three tokens show of every component. Never raises: a model that does not run is a verdict on the whole."""
-    dtype = proofs.NAMES.get(next(network.model.parameters()).dtype, "bf16")
+    dtype = NAMES.get(next(network.model.parameters()).dtype, "bf16")
     try:
         with torch.inference_mode():
-            return Verdict(dtype, *_Examination(network, checkpoint, proofs.tolerance(dtype)).findings())
+            return Verdict(dtype, *_Examination(network, checkpoint, tolerance(dtype)).findings())
     except Exception as error:
         return Verdict(dtype, whole=f"the self-test could not be run on it: {type(error).__name__}: {error}")
 
@@ -56,12 +56,12 @@ class _Examination:
         """By component and of the views; and why nothing can be used, if so."""
         wanted = [component for component in COMPONENTS if self._here(component)]
         values = self._values(wanted)
-        seen = Seen(self.network, self.checkpoint, values, self.tolerance)
+        seen = Seen(self.network, self.checkpoint, values, self.tolerance, self._walks())
         for component in wanted:
             if component.name in GIVEN:
                 self.found[component.name] = Finding(Proof.PROVED)
             elif component.state:
-                self.found[component.name] = Finding(Proof.UNPROVEN, STATE)
+                self.found[component.name] = self._judged(proofs.PROOFS[component.name], seen)
             elif component.name not in self.found:
                 self.found[component.name] = self._one(component, seen)
         if self._proved("block_mid") and not self._carried(seen):
@@ -91,8 +91,8 @@ class _Examination:
     def _judged(self, proof: Callable[[Seen], str | None], seen: Seen) -> Finding:
         try:
             failed = proof(seen)
-        except (KeyError, AttributeError, RuntimeError, proofs.NotShown) as error:
-            reason = str(error) if isinstance(error, proofs.NotShown) else "what it would be compared with is not there"
+        except (KeyError, AttributeError, RuntimeError, NotShown) as error:
+            reason = str(error) if isinstance(error, NotShown) else "what it would be compared with is not there"
             return Finding(Proof.UNPROVEN, reason)
         return Finding(Proof.PROVED) if failed is None else Finding(Proof.REFUSED, failed)
 
@@ -128,13 +128,18 @@ class _Examination:
             change = edit if component.name == "block_mid" else None
             keep = {f"{component.name} {'' if layer is None else layer}": _only_row}
             visits.append(Visit(spot.path, spot.side, change, keep, spot.item))
-        ids = proofs.tokens(self.checkpoint.vocab)
+        ids = tokens(self.checkpoint.vocab)
         kept = self._run(ids, torch.ones_like(ids), visits)
         found: dict[str, dict[int | None, Tensor]] = {}
         for component, layer in places:
             value = kept[f"{component.name} {'' if layer is None else layer}"]
             found.setdefault(component.name, {})[layer] = value
         return found
+
+    def _walks(self) -> dict[int, Walk]:
+        with suppress(CausalabError, ValueError, KeyError):
+            return walks(self.network, tokens(self.checkpoint.vocab))
+        return {}
 
     def _run(self, ids: Tensor, mask: Tensor, visits: list[Visit], cache: Cache | None = None) -> dict[str, Tensor]:
         device, columns = self.network.device, ids.shape[1]
@@ -156,17 +161,17 @@ class _Examination:
 
     def _promises(self) -> str:
         """Of a family that is not known: whether it may be run token by token, and in padded batches."""
-        ids = proofs.tokens(self.checkpoint.vocab)
+        ids = tokens(self.checkpoint.vocab)
         whole = self._logits(ids, torch.ones_like(ids))[0]
         cache = fresh(self.network)
         self._logits(ids[:, :2], torch.ones(1, 2, dtype=torch.long), cache)
         stepped = self._logits(ids[:, 2:], torch.ones_like(ids), cache)[0, -1]
-        if not proofs.close(stepped, whole[-1], self.tolerance):
+        if not close(stepped, whole[-1], self.tolerance):
             return "its logits after a step from the cache are not those of the whole text"
         both = torch.cat((ids, torch.cat((torch.zeros_like(ids[:, :1]), ids[:, :2]), dim=1)))
         mask = torch.tensor([[1, 1, 1], [0, 1, 1]])
         padded = self._logits(both, mask)
-        if not proofs.close(padded[1, 1:], whole[:2], self.tolerance):
+        if not close(padded[1, 1:], whole[:2], self.tolerance):
             return "a row's logits in a padded batch are not those of the row alone"
         return ""
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.resolve import resolve
 from causalab_mini.checkpoint.verdicts import Proof, Verdict
-from causalab_mini.engine import taps
+from causalab_mini.engine import mixers, taps
 from causalab_mini.engine.modules import Network, load
 from causalab_mini.engine.selftest import examine
 from causalab_mini.errors import ModelUnavailable
@@ -26,14 +26,12 @@ ENTERING = {"mlp_input_norm", "mlp_input"}
 INSIDE_MLP = {"mlp_activation", "mlp_neuron_output"}
 KEPT = {"attention_key", "attention_value"}
 VALUES = {"attention_key", "attention_value", "attention_query", "attention_z", "attention_premix"}
-MIXED = {f"linear_attention_{part}" for part in ("key", "value", "decay", "beta", "query", "z", "state", "state_in")}
+RECURRED = {f"linear_attention_{part}" for part in ("key", "value", "decay", "beta", "state", "state_in")}
 UNPROVEN = {
     # Norms after the sums leave nothing to compare with.
     "opt_post": {"mlp_input", "mlp_neuron_output"},
     # A gate after attention hides what its heads hand on.
-    **dict.fromkeys(("qwen3_next", "qwen3_5_text"), MIXED | VALUES),
-    **dict.fromkeys(("bamba", "mamba2"), MIXED),
-    "mamba": {"linear_attention_state", "linear_attention_state_in"},
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text"), VALUES),
 }
 """Of known families, what their rows alone answer for."""
 
@@ -265,3 +263,13 @@ def test_nothing_is_changed_by_a_self_test(spoiled: tuple[Network, Checkpoint]) 
         examine(network, checkpoint)
         assert torch.equal(network.model(input_ids=ids).logits, before)
     assert all(not module._forward_hooks and not module._forward_pre_hooks for module in network.model.modules())
+
+
+def test_a_state_that_does_not_follow_the_recurrence_is_refused(
+    family_folder: Callable[[str, int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = family_folder("qwen3_5_text", 64)
+    delta = mixers.RECURRENCES["Gated DeltaNet"]
+    monkeypatch.setitem(mixers.RECURRENCES, "Gated DeltaNet", replace(delta, delta=False))
+    verdict = examine(load(folder, "fp32", None, "cpu"), resolve(str(folder)))
+    assert lacking(verdict, Proof.REFUSED) == RECURRED | {"linear_attention_query", "linear_attention_z"}

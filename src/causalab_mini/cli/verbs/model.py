@@ -122,6 +122,7 @@ def _page(facts: dict[str, object], components: list[dict[str, object]]) -> Iter
     else:
         yield "self-test   not run on these weights; --self-test runs it"
     reasons: dict[str, list[str]] = {}
+    wide = max(len(str(component["name"])) for component in components) + 2
     for component in components:
         if component["layers"] == 0 or (component["verdict"] == "refused" and not component["usable"]):
             reasons.setdefault(str(component["reason"]), []).append(str(component["name"]))
@@ -130,7 +131,7 @@ def _page(facts: dict[str, object], components: list[dict[str, object]]) -> Iter
         heads = "" if component["heads"] is None else f"{component['heads']} heads"
         said = str(component["verdict"]) if tested is not None else ""
         said += f": {component['reason']}" if tested is not None and component["reason"] else ""
-        line = f"  {component['name']:<22}{layers:<13}width {component['width']:<7}{heads:<10}"
+        line = f"  {component['name']:<{wide}}{layers:<13}width {component['width']:<7}{heads:<10}"
         yield f"{line}{'' if component['writable'] else 'read only  '}{said}".rstrip()
     for reason, names in reasons.items():
         yield from wrap(f"no {', '.join(names)}:", 100)
