@@ -10,6 +10,7 @@ from causalab_mini.spec import planned
 from causalab_mini.spec.document import RESERVED
 from causalab_mini.vocabulary.components import COMPONENTS, Component
 from causalab_mini.vocabulary.featurizers import FEATURIZERS, Featurizer
+from causalab_mini.vocabulary.generation import KEYS, SETTINGS, Class
 from causalab_mini.vocabulary.mechanisms import MECHANISMS, Argument, Mechanism
 from causalab_mini.vocabulary.metric import Metric
 from causalab_mini.vocabulary.metrics import METRICS
@@ -48,6 +49,7 @@ def sections() -> tuple[Section, ...]:
             "featurizers", "featurizers", tuple(_featurizer(kind.node) for kind in FEATURIZERS), "x value, f features"
         ),
         Section("metrics", "metrics", tuple(_metric(kind.node) for kind in METRICS)),
+        Section("settings", "generation settings", tuple(map(_setting, sorted(SETTINGS))), SETTINGS_NOTE),
         Section(
             "reasons", "reasons a row has no value", tuple(Word(reason.value, _REASONS[reason]) for reason in Reason)
         ),
@@ -86,6 +88,15 @@ _REASONS = {
     Reason.WRITE_SKIPPED: "a write with missing: skip left the row alone",
     Reason.NON_FINITE: "the value is not a finite number",
 }
+
+
+SETTINGS_NOTE = "what belongs to decode is refused where it says something else"
+
+
+def _setting(name: str) -> Word:
+    key = KEYS[name]
+    free = () if key.shape is None or key.kind is not Class.PROCESSOR else (f"{key.shape.needed} is needed",)
+    return Word(name, key.kind.value, free, {"class": key.kind.value})
 
 
 def _component(component: Component) -> Word:

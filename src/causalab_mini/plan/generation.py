@@ -84,10 +84,12 @@ def ignored(checkpoint: Checkpoint) -> tuple[str, ...]:
 
 def spelled(decoding: Decoding) -> str:
     """`greedy N=6 (lock); eos held off; repetition_penalty=1.3 (model.generation); 1 checkpoint key ignored: top_p`."""
-    how = "greedy" if decoding.sample is None else f"sampled {sampled(decoding.sample)}"
+    how = f"greedy N={decoding.steps}"
+    if decoding.sample is not None:
+        how = f"sampled N={decoding.steps} {sampled(decoding.sample)}"
     if decoding.forced is not None:
-        how = f"forced by '{decoding.column}'"
-    parts = [f"{how} N={decoding.steps} (lock)"]
+        how = f"forced by '{decoding.column}' N={decoding.steps}"
+    parts = [f"{how} (lock)"]
     if decoding.forced is None:
         parts.append("a row ends at its first eos" if decoding.stops else "eos held off")
     parts += [setting.spelled for setting in decoding.settings if setting.acts or setting.source != CHECKPOINT]
