@@ -4,17 +4,20 @@
 
     ```console                                   `$ command`, then what it says; `# exit 2` where it is refused
     ```sh                                        commands whose output is not shown
+    ```python                                    `>>> code` and what it says; other code is only shown
     <!-- file: documents/v2/patching.json -->    ```json: that file, word for word
     <!-- in: DOC at PATH -->                     ```json: fits that document at that path
     <!-- refused: DOC at PATH is VALUE -->       ```text: what `explain` says of it
     <!-- from: out/x/run.json at PATH -->        ```json: part of a file that the page's commands wrote
 
-A page's commands run in order in one directory of its own. A run is on the hooks engine unless it says another.
+A page's commands run in order in one directory of its own, its code in one session. A command that runs a document
+does so on the hooks engine unless it says another.
 """
 
 from __future__ import annotations
 
 import contextlib
+import doctest
 import io
 import json
 import math
@@ -39,6 +42,8 @@ _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 _SECONDS = re.compile(r"\d+\.\d s\)")
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\b")
 _SHORT = re.compile(r"\[\n[^\[\]{}]{0,90}\n *\]")
+_NAMES: dict[str, Any] = {}
+"""What the code of a page has defined so far."""
 _PART = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -76,6 +81,7 @@ def workplace() -> Iterator[Path]:
         for name in ("documents", "datasets", "docs"):
             (Path(folder) / name).symlink_to(ROOT / name)
         os.chdir(folder)
+        _NAMES.clear()
         # What pages say of weights does not depend on what is known of them here.
         cache, os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME"), str(Path(folder) / ".cache")
         try:
@@ -138,6 +144,18 @@ def session(block: Block) -> str:
     return "\n".join(shown)
 
 
+def conversation(block: Block) -> str:
+    """The text a python block should have; its code is run."""
+    shown: list[str] = []
+    for example in doctest.DocTestParser().get_examples(block.text):
+        first, *more = example.source.splitlines()
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(example.source, block.page.name, "single"), _NAMES)
+        shown.append("\n".join([f">>> {first}", *(f"... {line}" for line in more)]) + f"\n{said.getvalue()}")
+    return "".join(shown)
+
+
 def reached(value: Any, path: str) -> Any:
     """The part of a JSON value at a dotted path."""
     for index, key in _PART.findall(path):
@@ -186,6 +204,8 @@ def actual(block: Block) -> str | None:
     """What a block should say, or None for one that says nothing that can be run. In a `workplace`, in order."""
     if block.language == "console":
         return session(block)
+    if block.language == "python" and block.text.startswith(">>> "):
+        return conversation(block)
     if block.note.startswith("refused: "):
         return refusal(block.note)
     if block.note.startswith("from: "):

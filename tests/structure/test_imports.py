@@ -18,6 +18,7 @@ FLOORS = (
     ("schedule", "results", "engine"),
     ("run",),
     ("cli",),
+    ("python",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 SOURCES = sorted(PACKAGE.rglob("*.py"))

@@ -41,11 +41,11 @@ class Compiled:
     data_root: Path
 
 
-def load_document(path: Path, voice: Voice) -> Source:
-    """The document at `path`, which the voice's problems point into from now on."""
+def load_document(path: Path, voice: Voice, text: bytes | None = None) -> Source:
+    """The document at `path`, which the voice's problems point into from now on. `text`: its bytes, if at hand."""
     from causalab_mini.spec.load import load
 
-    text = read_document(path)
+    text = read_document(path) if text is None else text
     voice.document = path
     return Source(path, text, load(text, path.name))
 
@@ -57,20 +57,22 @@ def compile_document(
     weights: Path | None,
     *,
     need_weights: bool = False,
+    text: bytes | None = None,
     gen: Sequence[str] | None = None,
 ) -> Compiled:
     """The document at `path` with its rows and its model's tokenizer and config. No torch.
 
-    `gen`: generation settings of the command line, each KEY=VALUE.
+    `gen`: generation settings of the command line, each KEY=VALUE. `text`: the document's bytes, where they do not come
+    from the file.
     """
     from causalab_mini.checkpoint.resolve import resolve
     from causalab_mini.cli.settings import settings
     from causalab_mini.plan.compile import compile_experiment
 
     try:
-        source = load_document(path, voice)
+        source = load_document(path, voice, text)
     except (SchemaRefusal, ReferenceRefusal) as refusal:
-        raise _with_columns(refusal, path, data_root) from refusal
+        raise _with_columns(refusal, read_document(path) if text is None else text, data_root) from refusal
     source = replace(source, loaded=source.loaded.commanded(settings("--gen", gen)))
     model = source.model
     try:
@@ -94,13 +96,13 @@ def compile_again(compiled: Compiled, checkpoint: Checkpoint) -> Compiled:
     return Compiled(source, checkpoint, experiment, data_root)
 
 
-def _with_columns(refusal: Refusal, path: Path, data_root: Path) -> Refusal:
+def _with_columns(refusal: Refusal, text: bytes, data_root: Path) -> Refusal:
     """The refusal of a document, and the columns in it that no row has."""
     from causalab_mini.plan.columns import unknown_columns
     from causalab_mini.spec.load import placed
     from causalab_mini.spec.text import parse
 
-    raw, lines = parse(read_document(path))
+    raw, lines = parse(text)
     return type(refusal)(placed((*refusal.problems, *unknown_columns(raw, data_root)), lines))
 
 

@@ -49,36 +49,19 @@ def explain(
 
     Needs the data and the model's tokenizer and config; loads no weights.
     """
-    from causalab_mini.cli.pages import plan_tree, rows_tree
-    from causalab_mini.cli.strips import painted, plain, room, rows_page
-    from causalab_mini.plan.explain import explain as plan_page
-    from causalab_mini.plan.generation import explain_generation
-    from causalab_mini.schedule.explain import explain_schedule
-    from causalab_mini.schedule.limits import Limits
-    from causalab_mini.schedule.optimize import settled
-    from causalab_mini.schedule.prepare import prepare
+    from causalab_mini.cli.explanation import explanation
+    from causalab_mini.cli.strips import painted, plain, room
 
     voice = voice_of(context)
     compiled = compile_document(document, voice, data_root, weights, gen=gen)
     voice.warn(compiled.experiment.warnings)
-    root = compiled.experiment.root
-    settings = explain_generation(compiled.experiment)
-    pages = [plan_page(root), *([settings] if settings else [])]
-    if rows:
-        strips = rows_page(compiled.experiment, compiled.checkpoint, room(voice.out))
-        pages.append(plain(strips) if voice.as_json else painted(strips, voice.out))
-    if schedule:
-        settled_mode = settled(mode.value, half=compiled.source.model.dtype != "fp32")
-        limits = Limits(lanes=batch_size)
-        pages.append(explain_schedule(prepare(compiled.experiment.points, compiled.checkpoint, settled_mode, limits)))
-    voice.answer(
-        "\n\n".join(pages),
-        {
-            "ok": True,
-            "digest": compiled.experiment.digest,
-            "plan": plan_tree(root),
-            **({"rows": rows_tree(compiled.experiment, compiled.checkpoint)} if rows else {}),
-            "text": "\n\n".join(pages),
-            "warnings": list(compiled.experiment.warnings),
-        },
+    page = explanation(
+        compiled,
+        rows=rows,
+        schedule=schedule,
+        mode=mode.value,
+        batch_size=batch_size,
+        width=room(voice.out),
+        strips=plain if voice.as_json else lambda lines: painted(lines, voice.out),
     )
+    voice.answer(page.text, {"ok": True, **page.as_json()})

@@ -1,0 +1,204 @@
+"""The verbs for Python: `validate`, `explain`, `run` and `load`, with documents as dicts, paths or JSON text.
+
+They go the way of the command line and raise what it prints: `Refusal` and `RunFailure`. What is heavy is imported
+where it is needed. Prints nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from weakref import finalize
+
+from causalab_mini.errors import Problem, Refusal, RunFailure, join, suggest
+from causalab_mini.results.reader import Results
+
+if TYPE_CHECKING:
+    from causalab_mini.cli.explanation import Explanation
+    from causalab_mini.cli.reading import Compiled
+    from causalab_mini.spec.load import Loaded
+
+AnyDocument: TypeAlias = Mapping[str, object] | str | bytes | os.PathLike[str]
+"""A document: its objects, its JSON text, or the path of its file."""
+Folder: TypeAlias = str | os.PathLike[str]
+
+DATA_ROOT = "datasets"
+NAME = "document"
+"""What a document without a file is called."""
+
+
+def validate(document: AnyDocument) -> Loaded:
+    """Check a document: its `digest`, and its `points` with their labels, axes and digests.
+
+    Looks at no data and no model. Raises `Refusal` with every problem at once.
+    """
+    from causalab_mini.cli.reading import load_document
+    from causalab_mini.cli.voice import Voice
+
+    path, text = _given(document)
+    return load_document(path, Voice(), text).loaded
+
+
+def explain(
+    document: AnyDocument,
+    *,
+    rows: bool = False,
+    schedule: bool = False,
+    mode: Literal["auto", "fast", "exact", "naive"] = "auto",
+    batch_size: int | None = None,
+    gen: Mapping[str, object] | None = None,
+    data_root: Folder = DATA_ROOT,
+    weights: Folder | None = None,
+) -> Explanation:
+    """What a document will do: prints as text, and has the `plan` as objects.
+
+    `rows`: every row's tokens too; `schedule`: the calls that `run` makes in `mode`. `gen`: generation settings
+    stronger than the document's. Needs data, tokenizer and config; no weights, no torch. Raises `Refusal`.
+    """
+    from causalab_mini.cli.explanation import explanation
+
+    _known("mode", mode, ("auto", "fast", "exact", "naive"))
+    compiled = _compiled(document, data_root, weights, gen, need_weights=False)
+    return explanation(compiled, rows=rows, schedule=schedule, mode=mode, batch_size=_size(batch_size))
+
+
+def run(
+    document: AnyDocument,
+    out: Folder | None = None,
+    *,
+    data_root: Folder = DATA_ROOT,
+    weights: Folder | None = None,
+    device_map: Literal["cpu", "cuda", "mps", "auto"] | None = None,
+    batch_size: int | None = None,
+    engine: Literal["traced", "hooks"] = "traced",
+    schedule: Literal["auto", "fast", "exact", "naive"] = "auto",
+    gen: Mapping[str, object] | None = None,
+    force: bool = False,
+) -> Results:
+    """Run a document and read its results.
+
+    They are in the directory `out`, or, without one, in a temporary directory that goes when the results do. A
+    directory with points of the same run is finished, as on the command line. What a run warns of are Python warnings.
+    Raises `Refusal` before anything runs, `RunFailure` after.
+    """
+    from causalab_mini.cli.session import Settings, perform
+
+    _known("engine", engine, ("traced", "hooks"))
+    _known("schedule", schedule, ("auto", "fast", "exact", "naive"))
+    if device_map is not None:
+        _known("device_map", device_map, ("cpu", "cuda", "mps", "auto"))
+    settings = Settings(engine, device_map, _size(batch_size), schedule, force)
+    compiled = _compiled(document, data_root, weights, gen, need_weights=True)
+    folder = Path(mkdtemp(prefix="causalab-mini-") if out is None else out)
+    try:
+        done = perform(compiled, folder, settings, _unheard)
+        results = Results(folder)
+    except BaseException:
+        if out is None:
+            rmtree(folder, ignore_errors=True)
+        raise
+    if out is None:
+        finalize(results, rmtree, folder, ignore_errors=True)
+    for warning in dict.fromkeys((*compiled.experiment.warnings, *done.warnings)):
+        warnings.warn(warning, stacklevel=2)
+    return results
+
+
+def load(directory: Folder) -> Results:
+    """The results of a run that has finished in `directory`. No torch. Raises `Refusal` where there are none."""
+    return Results(Path(directory))
+
+
+def _unheard(label: str, fate: str) -> None:
+    """Progress, which nobody asked for."""
+
+
+def _compiled(
+    document: AnyDocument,
+    data_root: Folder,
+    weights: Folder | None,
+    gen: Mapping[str, object] | None,
+    *,
+    need_weights: bool,
+) -> Compiled:
+    from causalab_mini.cli.reading import compile_document
+    from causalab_mini.cli.voice import Voice
+
+    path, text = _given(document)
+    folder = None if weights is None else Path(weights)
+    return compile_document(
+        path, Voice(), Path(data_root), folder, need_weights=need_weights, gen=_pairs(gen), text=text
+    )
+
+
+def _given(document: object) -> tuple[Path, bytes | None]:
+    """Where a document lies, and its bytes where that is no file: files it names are then relative to here."""
+    if isinstance(document, bytes):
+        return Path(NAME), document
+    if isinstance(document, str) and document.lstrip().startswith("{"):
+        return Path(NAME), document.encode(errors="surrogatepass")
+    if isinstance(document, str | os.PathLike):
+        return Path(document), None
+    if not isinstance(document, Mapping):
+        message = f"a document is a dict, a path or JSON text, and a {type(document).__name__} was given"
+        raise Refusal(Problem("", message))
+    if problems := list(_strangers(document, "")):
+        raise Refusal(problems)
+    return Path(NAME), json.dumps(_plain(document), indent=1, ensure_ascii=False).encode(errors="surrogatepass")
+
+
+def _strangers(value: object, path: str) -> Iterator[Problem]:
+    """What is in a document and not in JSON."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(key, str):
+                yield from _strangers(item, join(path, key))
+            else:
+                yield Problem(path, f"the key {key!r} is no text", "keys of a document are strings")
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from _strangers(item, join(path, i))
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield Problem(path, f"{value} is no number of JSON", "a document holds finite numbers")
+    elif value is not None and not isinstance(value, str | int | float):
+        yield Problem(
+            path, f"a {type(value).__name__} is nothing JSON has", "a document is numbers, texts, lists and dicts"
+        )
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _pairs(gen: Mapping[str, object] | None) -> list[str] | None:
+    """Settings as the command line spells them."""
+    if gen is None:
+        return None
+    if problems := list(_strangers(gen, "")):
+        raise Refusal(problems)
+    return [f"{key}={json.dumps(_plain(value))}" for key, value in gen.items()]
+
+
+def _known(name: str, word: str, words: Sequence[str]) -> None:
+    if word not in words:
+        raise Refusal(Problem("", f"{name}: there is no {word!r}", suggest(str(word), words, "choices")))
+
+
+def _size(batch_size: object) -> int | None:
+    if batch_size is None:
+        return None
+    if isinstance(batch_size, int) and not isinstance(batch_size, bool) and batch_size >= 1:
+        return batch_size
+    raise Refusal(Problem("", f"batch_size is at least 1, and {batch_size!r} was given", "None sets no bound"))
+
+
+__all__ = ["Refusal", "Results", "RunFailure", "explain", "load", "run", "validate"]

@@ -1,0 +1,175 @@
+"""A directory read back: written here by hand, in the layout that docs/results.md promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from causalab_mini.errors import Refusal
+from causalab_mini.results.reader import Results
+
+READS: dict[str, Any] = {"logits": {"site": "head", "pos": -1, "input": "base"}}
+METRICS: dict[str, Any] = {"spread": {"kind": "entropy", "of": "logits"}, "best": {"kind": "top_k", "of": "logits"}}
+
+
+def document(interventions: object = "look") -> dict[str, Any]:
+    look = {"reads": READS, "metrics": METRICS}
+    return {
+        "model": {"key": "some/model", "dtype": "fp32"},
+        "roles": {"base": {"field": "input"}},
+        "sites": {"head": {"component": "lm_head"}},
+        "interventions": {"look": look, "again": look},
+        "steps": {
+            "score": {
+                "kind": "observe",
+                "rows": {"base": "days/train"},
+                "interventions": interventions,
+                "outputs": {"seen": {"read": "logits"}},
+                "saves": [
+                    {"value": "spread", "file_path": "tables/spread.json"},
+                    {"value": "seen", "file_path": "seen.safetensors"},
+                ],
+            }
+        },
+    }
+
+
+def line(point: str, axes: dict[str, object], metric: str = "spread", observe: str = "score") -> dict[str, object]:
+    own = {"observe": observe, "metric": metric, "mean": 0.5, "sd": 0.25, "n_scored": 1, "n_rows": 2}
+    return {"point": point, **axes, **own}
+
+
+def rows(value: float) -> list[dict[str, object]]:
+    scored = {"example_id": "a", "metric": "spread", "value": value, "eligible": True, "reason": None, "row": 0}
+    empty = {"example_id": "b", "metric": "spread", "value": None, "eligible": False, "reason": "empty_cell", "row": 1}
+    return [scored, empty]
+
+
+def written(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def finished(out: Path, lines: list[dict[str, object]]) -> Path:
+    written(out / "document.json", document())
+    written(out / "run.json", {"digest": "d" * 64, "warnings": ["odd"]})
+    written(out / "summary.json", lines)
+    return out
+
+
+def point(folder: Path, value: float, interventions: object = "look", child: str = "") -> None:
+    written(folder / "document.json", document(interventions))
+    written(folder / child / "tables" / "spread.json", rows(value))
+    tensor = np.full((2, 3), value, dtype=np.float32)
+    save_file({"seen": tensor, "seen.lengths": np.array([1, 2])}, folder / child / "seen.safetensors", {"dims": "[]"})
+
+
+@pytest.fixture
+def swept(tmp_path: Path) -> Results:
+    """Two layers; the values of their rows are the layers' numbers and a half."""
+    labels = {"layer=10": 10, "layer=2": 2}
+    out = finished(tmp_path / "out", [line(label, {"layer": layer}) for label, layer in labels.items()])
+    for label, layer in labels.items():
+        point(out / label, layer + 0.5)
+    return Results(out)
+
+
+def test_points_and_axes_are_those_of_the_summary_in_its_order(swept: Results) -> None:
+    assert swept.points == ("layer=10", "layer=2")
+    assert swept.axes == ("layer",)
+    assert swept.digest == "d" * 64
+    assert swept.warnings == ("odd",)
+    assert repr(swept) == f"Results({str(swept.directory)!r}: 2 points over layer, spread)"
+
+
+def test_the_summary_is_a_frame(swept: Results) -> None:
+    frame = swept.summary()
+    assert list(frame.columns) == ["point", "layer", "observe", "metric", "mean", "sd", "n_scored", "n_rows"]
+    assert list(frame["layer"]) == [10, 2]
+
+
+def test_a_table_has_a_line_for_every_row_metric_and_point(swept: Results) -> None:
+    frame = swept.table()
+    assert list(frame.columns[:3]) == ["point", "layer", "observe"]
+    found = frame[["layer", "example_id", "value"]].values.tolist()
+    assert found[0] == [10, "a", 10.5]
+    assert found[2] == [2, "a", 2.5]
+    assert frame["value"].isna().tolist() == [False, True, False, True]
+    assert frame["reason"][3] == "empty_cell"
+    assert list(swept.table("spread", {"layer": 2})["layer"]) == [2, 2]
+    assert list(swept.table(point="layer=10")["layer"]) == [10, 10]
+
+
+def test_an_axis_called_as_a_column_is_set_apart(tmp_path: Path) -> None:
+    out = finished(tmp_path, [line("row=3", {"row": 3})])
+    point(out / "row=3", 1.0)
+    frame = Results(out).table()
+    assert list(frame["axis.row"]) == [3, 3]
+    assert list(frame["row"]) == [0, 1]
+
+
+def test_tensors_are_numpy(swept: Results) -> None:
+    assert swept.tensors("layer=2") == ("seen", "seen.lengths")
+    found = swept.tensor("seen", {"layer": 2})
+    assert found.dtype == np.float32
+    assert found.tolist() == [[2.5] * 3] * 2
+    assert swept.tensor("seen.lengths", "layer=10").tolist() == [1, 2]
+    assert swept.metadata("seen", "layer=2") == {"dims": "[]"}
+
+
+def test_a_list_of_interventions_has_a_directory_for_each(tmp_path: Path) -> None:
+    lines = [line("", {}, observe=f"score/{name}") for name in ("look", "again")]
+    out = finished(tmp_path, lines)
+    for value, name in enumerate(("look", "again")):
+        point(out, value, ["look", "again"], f"score/{name}")
+    results = Results(out)
+    assert results.points == ("",)
+    frame = results.table()
+    assert frame[["observe", "value"]].dropna().values.tolist() == [["score/look", 0.0], ["score/again", 1.0]]
+    with pytest.raises(Refusal, match="several steps keep a tensor 'seen'"):
+        results.tensor("seen")
+    assert results.tensor("seen", observe="score/again").tolist() == [[1.0] * 3] * 2
+
+
+def test_a_run_without_metrics_has_points_and_tensors(tmp_path: Path) -> None:
+    out = finished(tmp_path, [])
+    point(out / "layer=2", 2.0)
+    (out / "layer=2" / "tables" / "spread.json").unlink()
+    results = Results(out)
+    assert results.points == ("layer=2",)
+    assert results.summary().empty
+    assert "mean" in results.summary()
+    assert results.table().empty
+    assert results.tensor("seen").tolist() == [[2.0] * 3] * 2
+
+
+def test_what_is_not_there_is_refused(swept: Results, tmp_path: Path) -> None:
+    for ask, message in (
+        (lambda: swept.tensor("seen"), "there are 2 points"),
+        (lambda: swept.tensor("sen", "layer=2"), "no tensor 'sen' was saved there"),
+        (lambda: swept.tensor("seen", "layer=3"), "there is no point 'layer=3'"),
+        (lambda: swept.tensor("seen", {"layer": 3}), "no points are at"),
+        (lambda: swept.table("sprad"), "there is no table of 'sprad'"),
+        (lambda: Results(tmp_path / "nowhere"), "there is no directory"),
+    ):
+        with pytest.raises(Refusal, match=message) as refused:
+            ask()
+        assert refused.value.problems[0].hint
+
+
+@pytest.mark.parametrize("name", ["document.json", "run.json", "summary.json"])
+def test_a_run_that_has_not_finished_is_refused(swept: Results, name: str) -> None:
+    (swept.directory / name).unlink()
+    with pytest.raises(Refusal, match="no run has finished"):
+        Results(swept.directory)
+
+
+def test_a_broken_file_is_refused(swept: Results) -> None:
+    (swept.directory / "summary.json").write_text("[")
+    with pytest.raises(Refusal, match="cannot be read"):
+        Results(swept.directory)
