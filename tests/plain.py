@@ -1,6 +1,7 @@
 """The reference the product is held against: one row alone, unpadded, plain torch hooks, every step recomputed whole.
 
-Imports nothing of the product. A *token* is an index into the row's prompt and what it generated; step k of a decode
+Imports nothing of the product. Patterns of attention are the sides "scores" and "probs" of an attention module, [H, T]
+for w. A *token* is an index into the row's prompt and what it generated; step k of a decode
 sees token P − 1 + k, P the prompt's length. Nothing is cached, so an edit at a token acts in every recompute.
 """
 
@@ -11,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 import torch
+from tests import attention
 from torch import Tensor, nn
 
 STATE = "state:"
@@ -117,8 +119,12 @@ def _called(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     values: dict[str, Tensor] = {}
     with torch.no_grad(), ExitStack() as hooks:
-        for module, side in sorted({(item.module, item.side) for item in [*edits, *looks] if item.module}):
-            at = [item for item in [*edits, *looks] if (item.module, item.side) == (module, side)]
+        items = [*edits, *looks]
+        patterns = [item for item in items if item.side in attention.SIDES]
+        if patterns:
+            hooks.enter_context(attention.written_out(model, patterns, values))
+        for module, side in sorted({(one.module, one.side) for one in items if one.module and one not in patterns}):
+            at = [item for item in items if (item.module, item.side) == (module, side)]
             hooks.enter_context(_hook(model.get_submodule(module), side, at, values))
         out = model(input_ids=torch.tensor([list(ids)]), **options)
         logits = _act(out.logits, [item for item in [*edits, *looks] if not item.module], values)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
+from torch.nn.functional import pad
+
 MIX = {"gpt2": "attn.c_proj", "gpt_neox": "attention.dense"}
 VALUES = {"gpt2": "attn.c_attn", "gpt_neox": "attention.query_key_value"}
+PATTERNS = {"attention_scores": "scores", "attention_probs": "probs"}
 DOWN = {"gpt2": "mlp.c_proj", "gpt_neox": "mlp.dense_4h_to_h"}
 
 
@@ -28,6 +32,8 @@ def entries(site: dict, config: Any) -> list[int] | None:
         return None if heads is None else [head * size + i for head in heads for i in range(size)]
     count = config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // count
+    if component in PATTERNS:
+        return heads
     if component == "attention_value":
         # Queries, keys and values come out of one module: side by side in GPT-2, head by head in GPT-NeoX.
         first = {"gpt2": 2 * config.hidden_size, "gpt_neox": 2 * width}.get(family, 0)
@@ -38,3 +44,9 @@ def entries(site: dict, config: Any) -> list[int] | None:
     if heads is not None:
         return [head * width + i for head in heads for i in range(width)]
     return site.get("units")
+
+
+def padded(found: list[Any]) -> list[Any]:
+    """Patterns [..., H, T] over as many tokens as any of them is; what is none as it is."""
+    most = max((one.shape[-1] for one in found if isinstance(one, Tensor)), default=0)
+    return [pad(one, (0, most - one.shape[-1])) if isinstance(one, Tensor) else one for one in found]

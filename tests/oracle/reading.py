@@ -14,6 +14,7 @@ import torch
 from tests import plain
 from tests.oracle import scoring, spaces, stacks
 from tests.oracle.decoding import Decoding, located, said
+from tests.oracle.parts import PATTERNS, padded
 from tests.oracle.positions import cut, deferred, dig, pos_of, stretch, width
 from tests.oracle.told import Cell, Told
 from tests.oracle.world import Prompt, World
@@ -150,7 +151,8 @@ class Reading:
             for i, token in enumerate(landed[0]):
                 at = (self.ids[row], token - last, 0, 1) if generated else (self.ids[row], 0, i, len(landed[0]))
                 operand = landed[1][i] if isinstance(landed[1], list) else landed[1]
-                change, within = scoring.mechanism(write, operand, at), self.space(write)
+                mechanism = scoring.patterned if spot[1] in PATTERNS.values() else scoring.mechanism
+                change, within = mechanism(write, operand, at), self.space(write)
                 change = within.within(change) if within else change
                 entries = self.world.entries(site)
                 places.setdefault((*spot, token), []).append(scoring.among(entries, change) if entries else change)
@@ -217,7 +219,7 @@ class Reading:
             fed = prompt.ids + rollout.ids
             return torch.tensor([[float(fed[token])] for token in where]), shown, texts
         entries = self.world.entries(self.document["sites"][read["site"]])
-        values = torch.stack([rollout.values[f"{name}@{token}"] for token in where])
+        values = torch.stack(padded([rollout.values[f"{name}@{token}"] for token in where]))
         return values if entries is None else values[:, entries], shown, texts
 
     def seen(self, name: str, value: Tensor) -> Tensor:
@@ -262,7 +264,9 @@ class Reading:
             return Cell(total, None, places, texts, stopped)
         against = None if other is None else self.seen(metric["against"], other)[0]
         decode = self.world.tokenizer.decode
-        score = scoring.metric(metric, self.seen(metric["of"], value)[0], against, tokens, lambda i: decode([i]))
+        of = self.seen(metric["of"], value)[0].flatten()
+        against = None if against is None else against.flatten()
+        score = scoring.metric(metric, of, against, tokens, lambda i: decode([i]))
         finite = isinstance(score, list) or abs(score) < float("inf")
         return Cell(score if finite else None, None if finite else "non_finite", places, texts, stopped)
 
@@ -286,11 +290,11 @@ class Reading:
     def publish(self, read: str, reduce: str = "none") -> tuple[list[Tensor | str], Tensor]:
         """An output: what each row (or all of them) hands on as an operand, and the tensor that is saved."""
         rows = [self.value(read, row)[0] for row in range(len(self.ids))]
-        shown = [self._shown(read, row) if isinstance(row, Tensor) else row for row in rows]
+        shown = padded([self._shown(read, row) if isinstance(row, Tensor) else row for row in rows])
         there = [row for row in shown if isinstance(row, Tensor)]
         pos, config = pos_of(self.reads[read]), self.world.model.config
         features = config.hidden_size if self.reads[read].get("view", "raw") == "raw" else config.vocab_size
-        lost = torch.full((1, there[0].shape[-1] if there else features), torch.nan)
+        lost = torch.full((1, *(there[0].shape[1:] if there else (features,))), torch.nan)
         ragged = "scope" in pos or width(pos) is None
         if self.space(self.reads[read]):
             rows = shown
@@ -304,7 +308,7 @@ class Reading:
             wide = self.decoding.steps - (pos.get("token") == "input")
         if "scope" in pos or wide is None:
             return rows, torch.cat([lost[:0], *there])
-        whole = torch.stack([row if isinstance(row, Tensor) else lost.expand(wide, -1) for row in shown])
+        whole = torch.stack([row if isinstance(row, Tensor) else lost.expand(wide, *lost.shape[1:]) for row in shown])
         return rows, whole[:, 0] if wide == 1 else whole
 
     def _shown(self, name: str, value: Tensor) -> Tensor:

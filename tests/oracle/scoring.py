@@ -40,6 +40,20 @@ def mechanism(write: dict, operand: Tensor | float | None, at: tuple[str, int, i
     return change
 
 
+def patterned(write: dict, operand: Tensor | float | None, at: tuple[str, int, int, int]) -> Change:
+    """The same of a pattern [H, T], by a pattern over as many tokens as there were when it was read."""
+
+    def change(f: Tensor, before: Tensor) -> Tensor:
+        whole = operand
+        if isinstance(operand, Tensor):
+            whole = torch.zeros_like(f)
+            whole[:, : operand.shape[-1]] = operand
+            whole = whole.flatten()
+        return mechanism(write, whole, at)(f.flatten(), before.flatten()).view_as(f)
+
+    return change
+
+
 def among(entries: list[int], change: Change) -> Change:
     """A change of some entries of a value, the others left."""
 

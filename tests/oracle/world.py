@@ -93,6 +93,8 @@ class World:
         whole = {"embeddings": (embeddings, "output"), "ln_final": (norm, "output")}
         if site["component"] == "linear_attention_state":
             return f"{STATE}{block.rpartition('.')[2]}", "output"
+        if site["component"] in parts.PATTERNS:
+            return f"{block}.{attention}", parts.PATTERNS[site["component"]]
         found = parts.inside(site["component"], self.model.config)
         if found is not None:
             return f"{block}.{found[0]}", found[1]

@@ -108,7 +108,6 @@ DECODES = [
 ]
 
 UNBUILT = [
-    ([("sites.x.component", "attention_probs")], "sites.x.component", "'attention_probs' is not implemented", None),
     ([(f"{STEP}.kind", "fit")], f"{STEP}.kind", "the step kind 'fit' is not implemented yet", None),
     ([("steps.w", {"kind": "weights", "names": ["f"]})], "steps.w.kind", "'weights' is not implemented yet", None),
 ]

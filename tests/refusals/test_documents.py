@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.refusals import featurizers, models, settings, shapes, stacks, steps, taps
+from tests.refusals import featurizers, models, patterns, settings, shapes, stacks, steps, taps
 from tests.unit.spec.build import changed, document, problems
 
 EVERYTHING = [
@@ -14,6 +14,7 @@ EVERYTHING = [
     *taps.SITES,
     *stacks.STACKS,
     *featurizers.FEATURIZERS,
+    *patterns.PATTERNS,
     *taps.NAMES,
     *taps.POSITIONS,
     *taps.READS,

@@ -114,7 +114,7 @@ class Checkpoint:
         return self.config.pad_id if self.config.pad_id is not None else min(self.eos_ids, default=0)
 
     def width(self, component: Component) -> int:
-        """How many entries the last axis of `component` has."""
+        """How many entries the last axis of `component` has; of a pattern, for each key."""
         sizes = {
             Width.TOKEN: 1,
             Width.HIDDEN: self.hidden,
@@ -124,6 +124,7 @@ class Checkpoint:
             **self._recurrent_widths,
             Width.EXPERTS: self.config.experts,
             Width.CHOSEN: self.config.chosen,
+            Width.PATTERN: self.heads,
             Width.VOCABULARY: self.vocab,
         }
         return sizes[component.width]
@@ -165,6 +166,9 @@ class Checkpoint:
         elif component.attention and layer in own.layers:
             others = tuple(number for number in range(self.depth) if number not in own.layers)
             return f"block {layer} mixes tokens by {mixer.kind}; those with attention are {_numbers(others)}"
+        capability = self.config.capability
+        if component.pattern and capability is not None and not capability.patterns:
+            return "what its attention does with queries and keys cannot be looked at"
         if component.name == "block_mid" and self.config.parallel:
             return "its blocks run attention and the MLP side by side on one input, with nothing between them"
         return self.config.lacking.get(component.name) or self._lacks_in_mlp(component, layer) or self._found(component)

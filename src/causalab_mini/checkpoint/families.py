@@ -58,10 +58,11 @@ class Capability:
 
     `chunk_resume`: how columns go on from a cache. `enters`: whether a lane may begin at the input of any block.
     `attention`: what a document gets that leaves `attn_implementation` open, and `attentions` what it may ask for.
-    `gated`: whether the MLP multiplies its activation by a second projection. `head_dim`: the width of a head where the
-    config does not say, if that is not the hidden width divided by the heads. `mixer`: what stands in place of
-    attention in some blocks; `attends`: whether there is attention in others, and an MLP in any. `experts` and
-    `chosen`: how many experts a mixture has and a token passes, where the config does not say.
+    `gated`: whether the MLP multiplies its activation by a second projection. `patterns`: whether its attention weighs
+    keys by a softmax that can be looked at. `head_dim`: the width of a head where the config does not say, if that is
+    not the hidden width divided by the heads. `mixer`: what stands in place of attention in some blocks; `attends`:
+    whether there is attention in others, and an MLP in any. `experts` and `chosen`: how many experts a mixture has and
+    a token passes, where the config does not say.
     """
 
     model_type: str
@@ -70,6 +71,7 @@ class Capability:
     attention: str = "sdpa"
     attentions: tuple[str, ...] = ("eager", "sdpa")
     gated: bool = True
+    patterns: bool = True
     head_dim: int | None = None
     mixer: Mixer | None = None
     attends: bool = True
@@ -92,7 +94,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("gpt_neox", gated=False),
     Capability("opt", gated=False),
     # Biases of scores come with a row for every head of every lane, which a block's lanes cannot be told from.
-    Capability("bloom", enters=False, attention="eager", attentions=("eager",), gated=False),
+    Capability("bloom", enters=False, attention="eager", attentions=("eager",), gated=False, patterns=False),
     *(
         Capability(model_type, enters=False, head_dim=256, mixer=GATED_DELTANET)
         for model_type in ("qwen3_5_text", "qwen3_next")

@@ -171,8 +171,6 @@ def _metric(node: type[Metric]) -> Word:
 
 def _missing() -> Iterator[Word]:
     """What the language has and this version refuses by name."""
-    for name in planned.COMPONENTS:
-        yield Word(name, "component")
     for name in planned.STEPS:
         yield Word(name, "step kind")
 

@@ -72,7 +72,7 @@ class Family:
             "attention_input_norm": Hold(self.attention, "input"),
             **{
                 f"attention_{part}": Hold(f"{self.attention}.{tap_name(part)}", "output")
-                for part in ("key", "value", "key_seen", "value_seen", "query")
+                for part in ("key", "value", "key_seen", "value_seen", "query", "scores", "probs")
             },
             "attention_z": Hold(self.mixing, "input"),
             "attention_premix": Hold(self.mixing, "input"),

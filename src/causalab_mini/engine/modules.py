@@ -48,6 +48,11 @@ class Network:
     device: torch.device
 
     @property
+    def eager(self) -> bool:
+        """Whether it computes under eager attention."""
+        return self.model.config._attn_implementation == "eager"  # pyright: ignore[reportPrivateUsage]
+
+    @property
     def depth(self) -> int:
         """How many blocks there are."""
         return len(cast(nn.ModuleList, self.model.get_submodule(self.family.blocks)))

@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.verdicts import VIEWS, Finding, Proof, Verdict
-from causalab_mini.engine import proofs
+from causalab_mini.engine import pattern_proofs, proofs
 from causalab_mini.engine.caches import fresh
 from causalab_mini.engine.contract import Inputs, Visit
 from causalab_mini.engine.hooks import Hooks
@@ -29,6 +29,7 @@ from causalab_mini.vocabulary.components import COMPONENTS, Component, network_o
 GIVEN = ("input_ids", "lm_head", "logits", "next_token_probs")
 """What a call is given, and what the model returns: there by definition."""
 
+EAGER = "it is there under eager attention, and the model was tested under another"
 NOWHERE = "no module was found that holds it"
 NOT_REACHED = "the model does not come by it, or not where other families do"
 
@@ -62,6 +63,8 @@ class _Examination:
                 self.found[component.name] = Finding(Proof.PROVED)
             elif component.state:
                 self.found[component.name] = self._judged(proofs.PROOFS[component.name], seen)
+            elif component.pattern and not self.network.eager:
+                self.found[component.name] = Finding(Proof.UNPROVEN, EAGER)
             elif component.name not in self.found:
                 self.found[component.name] = self._one(component, seen)
         if self._proved("block_mid") and not self._carried(seen):
@@ -82,11 +85,13 @@ class _Examination:
         """The shape, then the equation."""
         width = self.checkpoint.width(component)
         for layer, value in seen.of(component.name):
-            if value.shape[-1] != width:
+            found = value.shape[-2 if component.pattern else -1]
+            if found != width:
                 where = "" if layer is None else f" in block {layer}"
-                reason = f"it is {value.shape[-1]} wide{where}, where the config makes it {width}"
+                reason = f"it is {found} wide{where}, where the config makes it {width}"
                 return Finding(Proof.REFUSED, reason)
-        return self._judged(proofs.PROOFS.get(component.name, proofs.nothing), seen)
+        own = {**proofs.PROOFS, **pattern_proofs.PROOFS}
+        return self._judged(own.get(component.name, proofs.nothing), seen)
 
     def _judged(self, proof: Callable[[Seen], str | None], seen: Seen) -> Finding:
         try:
@@ -101,7 +106,8 @@ class _Examination:
 
     def _values(self, wanted: list[Component]) -> dict[str, dict[int | None, Tensor]]:
         """The values of components, by layer, [3, w]: in one forward or, where that fails, in as few as tell which."""
-        values = (self.checkpoint.value_of(component) for component in wanted if not component.state)
+        there = [one for one in wanted if not one.state and (self.network.eager or not one.pattern)]
+        values = (self.checkpoint.value_of(component) for component in there)
         names = [name for name in dict.fromkeys(values) if name != "input_ids"]
         components = [COMPONENTS.get(name) for name in names]
         with suppress(CausalabError, ValueError, AttributeError):

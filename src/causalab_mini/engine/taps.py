@@ -1,17 +1,17 @@
 """Values inside a block that no module holds: each passes through an identity module, a *tap*, while it is looked at.
 
 A tap is there from loading on, and closed: the model computes as if it were not. A call opens the taps that its visits
-stop at. What is seen there is [L, T, w], heads side by side. Queries are taken by an attention implementation that
-hands them on to the model's own; keys and values on their way into the cache, so that a written token keeps them, and
-once more on their way out of it, where what is written is forgotten; the residual stream after attention in front of
-the norm that feeds the MLP.
+stop at. What is seen there is [L, T, w], heads side by side; of a pattern [L, T, H, N]. Queries and patterns are taken
+by an attention implementation that hands them on to the model's own; keys and values on their way into the cache, so
+that a written token keeps them, and once more on their way out of it, where what is written is forgotten; the residual
+stream after attention in front of the norm that feeds the MLP.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import cast
 
 import torch
@@ -23,10 +23,12 @@ from transformers.modeling_utils import AttentionInterface, PreTrainedModel
 
 from causalab_mini.engine.contract import Inputs, Visit
 from causalab_mini.engine.families import Family, tap_name
+from causalab_mini.engine.patterns import Keys, Softmax
 from causalab_mini.errors import EngineFailure
 
 QUERY, KEY, VALUE, MID = "query", "key", "value", "mid"
 KEY_SEEN, VALUE_SEEN = "key_seen", "value_seen"
+PATTERNS = SCORES, PROBS = "scores", "probs"
 CACHED = (KEY, VALUE, KEY_SEEN, VALUE_SEEN)
 IMPLEMENTATIONS = {"eager": "causalab_mini_eager", "sdpa": "causalab_mini_sdpa"}
 
@@ -46,6 +48,7 @@ class Tap(nn.Module):
         self.layer = layer
         self.open = False
         self.held: Tensor | None = None
+        self.keys: Keys | None = None
 
     def forward(self, value: Tensor) -> Tensor:
         """`value` [L, T, w] as it is."""
@@ -86,7 +89,7 @@ def attach(model: PreTrainedModel, family: Family) -> None:
     """Give every block its taps, and transformers the attention implementations that lead through them."""
     for layer, block in enumerate(cast(nn.ModuleList, model.get_submodule(family.blocks))):
         if attention := getattr(block, family.attention or "-", None):
-            for part in (*CACHED, QUERY):
+            for part in (*CACHED, QUERY, *PATTERNS):
                 split = family.split if part == QUERY else ""
                 attention.add_module(tap_name(part), Tap(part, layer, split).eval())
         if family.middle:
@@ -118,8 +121,11 @@ def opened(model: nn.Module, inputs: Inputs, visits: Sequence[Visit]) -> Generat
             elif tap.split:
                 vars(owner)[tap.split] = _splitting(getattr(owner, tap.split), tap, wait=inputs.cache is not None)
                 open_ones.callback(vars(owner).pop, tap.split)
-        if any(tap.part == QUERY and not tap.split for tap in taps):
-            open_ones.enter_context(_implementation(model))
+        for tap in (tap for tap in taps if tap.part in PATTERNS):
+            open_ones.callback(setattr, tap, "keys", None)
+            tap.keys = Keys.of(inputs.mask)
+        if any(tap.part in (QUERY, *PATTERNS) and not tap.split for tap in taps):
+            open_ones.enter_context(_implementation(model, patterns=any(tap.part in PATTERNS for tap in taps)))
         if inputs.cache is not None or any(tap.part in CACHED for tap in taps):
             if inputs.cache is None:
                 raise EngineFailure("keys and values are seen on their way into a cache, and this call has none")
@@ -128,10 +134,12 @@ def opened(model: nn.Module, inputs: Inputs, visits: Sequence[Visit]) -> Generat
 
 
 @contextmanager
-def _implementation(model: nn.Module) -> Generator[None]:
-    """The model's attention goes through the query's taps."""
+def _implementation(model: nn.Module, *, patterns: bool) -> Generator[None]:
+    """The model's attention goes through the query's taps, and those of `patterns` where these are looked at."""
     config = cast(PreTrainedModel, model).config
     own = config._attn_implementation  # pyright: ignore[reportPrivateUsage]
+    if patterns and own != "eager":
+        raise EngineFailure(f"attention patterns are there under eager attention, and this model computes under {own}")
     try:
         config._attn_implementation = IMPLEMENTATIONS[cast(str, own)]  # pyright: ignore[reportPrivateUsage]
         yield
@@ -215,7 +223,9 @@ def _tapped_sdpa(
 def _tapped_eager(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: object
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention by the family's own arithmetic, of the query as its tap hands it on."""
-    query = cast(Tap, module.get_submodule(tap_name(QUERY))).heads(query)
+    """Attention by the family's own arithmetic, of the query and by the pattern that the taps hand on."""
+    asking, scores, probs = (cast(Tap, module.get_submodule(tap_name(part))) for part in (QUERY, SCORES, PROBS))
+    query = asking.heads(query)
     eager = cast(Attention, sys.modules[type(module).__module__].eager_attention_forward)
-    return eager(module, query, key, value, mask, **kwargs)
+    with Softmax(scores, probs, mask, query.dtype) if scores.open or probs.open else nullcontext():
+        return eager(module, query, key, value, mask, **kwargs)

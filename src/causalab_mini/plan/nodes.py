@@ -57,12 +57,25 @@ class Space:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What one query sees: so many keys, as the text's token number `query`, prefix included."""
+
+    keys: int
+    query: int
+
+
+SeenRows = tuple[tuple[Seen, ...] | Reason, ...]
+"""What the queries of every row's window see, or why there are none."""
+
+
+@dataclass(frozen=True)
 class Read:
     """A value to keep.
 
     `windows`, one per row: columns in the prompt frame, steps in the generated one. A deferred read (a cut only the
     finished continuation can locate) has every step as its window; `frames.continuation` cuts it afterwards with
-    `texts`, the rows' values of the scope's variable (None in a row without one).
+    `texts`, the rows' values of the scope's variable (None in a row without one). `seen` is there for patterns: of all
+    steps where only the continuation can say which they are.
     """
 
     name: str
@@ -72,6 +85,7 @@ class Read:
     view: str = "raw"
     space: Space | None = None
     texts: tuple[str | None, ...] | None = None
+    seen: SeenRows = ()
 
     @property
     def featurizer(self) -> str:

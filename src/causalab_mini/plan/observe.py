@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from causalab_mini.checkpoint.facts import Checkpoint
-from causalab_mini.plan import generation, nodes
+from causalab_mini.plan import generation, nodes, patterns
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows
 from causalab_mini.plan.spaces import Spaces, read_width, stamp
@@ -99,9 +99,12 @@ class Compiler:
         self, step: str, name: str, output: Output, child: Child, compiled: list[nodes.Forward]
     ) -> nodes.Publish:
         """An output. The directions of a pca are refused where there cannot be as many."""
-        if output.reduce != "pca" or output.k is None:
-            return nodes.Publish(name, output.read, output.reduce)
         read = next(read for forward in compiled for read in forward.reads if read.name == output.read)
+        if output.reduce != "pca" or output.k is None:
+            publish = nodes.Publish(name, output.read, output.reduce)
+            with self._problems.under("steps", step, "outputs", name):
+                patterns.refuse_uneven(publish, read, self._problems)
+            return publish
         width = read_width(self._checkpoint, read)
         tokens = sum(len(window) for window in read.windows if not isinstance(window, Reason))
         # Centring takes one direction from what `tokens` vectors span.
@@ -176,12 +179,14 @@ class Compiler:
         self, intervention: Intervention, compiled: list[nodes.Forward], bound: Bound
     ) -> tuple[nodes.Score, ...]:
         role_of = {read.name: forward.role for forward in compiled for read in forward.reads}
+        ids = bound.example_ids
         scores: list[nodes.Score] = []
         for name, metric in intervention.metrics.items():
             with self._problems.within("metrics", name):
                 most = self._checkpoint.vocab
                 if isinstance(metric, TopK) and metric.k > most:
                     self._problems.add(f"k is {metric.k}, and there are {most} tokens", f"name at most {most}", at="k")
+                patterns.refuse_uncompared(metric, compiled, ids, self._problems)
                 scores.append(self._score(name, metric, bound, role_of[metric.of]))
         return tuple(scores)
 

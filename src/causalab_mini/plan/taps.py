@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.frames.continuation import located, steps
 from causalab_mini.frames.window import Window
-from causalab_mini.plan import nodes, places
+from causalab_mini.plan import nodes, patterns, places
 from causalab_mini.plan.contradictions import contradictions
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows, listed
@@ -101,6 +101,7 @@ class Taps:
             )
 
     def _place(self, name: str) -> nodes.Place:
+        patterns.refuse_other_attention(name, self.document, self.checkpoint, self.problems)
         return places.place(name, self.document.sites[name], self.checkpoint, self.problems)
 
     def _space(self, tap: Read | Write, place: nodes.Place) -> nodes.Space | None:
@@ -132,7 +133,9 @@ class Taps:
                 texts = self.rows.texts(batch.ref, batch.field, read.pos.scope.variable)
             space = self._space(read, place)
             view = "probs" if place.component.distribution else read.view
-            return nodes.Read(name, place, read.pos, windows, view, space, texts)
+            made = nodes.Read(name, place, read.pos, windows, view, space, texts)
+            seen = patterns.seen(read.pos, _sources(made), batch.rows) if place.component.pattern else ()
+            return replace(made, seen=seen)
         self.broken.add(name)
         return nodes.Read(name, place, read.pos, (Reason.OUT_OF_RANGE,) * len(batch.rows))
 
@@ -175,17 +178,30 @@ class Taps:
                 'give "missing": "skip" to leave such rows unwritten and unmeasured',
                 at="pos",
             )
-        return nodes.Write(
-            name,
-            place,
-            write.pos,
-            windows,
-            mechanism,
-            operand,
-            space,
-            write.features,
-            write.missing == "skip",
-        )
+        skips = write.missing == "skip"
+        made = nodes.Write(name, place, write.pos, windows, mechanism, operand, space, write.features, skips)
+        if place.component.pattern and windows:
+            self._patterned(made, batch, reads, published)
+        return made
+
+    def _patterned(
+        self,
+        write: nodes.Write,
+        batch: nodes.Batch,
+        reads: Mapping[str, nodes.Read],
+        published: Mapping[str, Published],
+    ) -> None:
+        """Refuse a write at patterns whose operand is over other keys."""
+        match write.operand:
+            case nodes.ReadOperand(name):
+                sources, mean = reads[name].seen, None
+            case nodes.OutputOperand(_, name):
+                output = published[name]
+                sources, mean = output.read.seen, output.read if output.publish.reduce == "mean" else None
+            case _:
+                return
+        if sources and (mean is not None or len(sources) == len(batch.rows)):
+            patterns.refuse_misfits(write, batch.rows, sources, mean, self.bound.example_ids, self.problems)
 
     def _operand(
         self, write: Write, reads: Mapping[str, nodes.Read], published: Mapping[str, Published]

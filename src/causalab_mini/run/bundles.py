@@ -11,8 +11,9 @@ from torch import Tensor
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.plan.nodes import Decoding, Publish
 from causalab_mini.results.records import Bundle
-from causalab_mini.run.score import Reading, fixed_width
+from causalab_mini.run.score import Reading
 from causalab_mini.run.values import Continuation
+from causalab_mini.run.widths import fixed_width
 
 
 def generated_bundle(
@@ -50,8 +51,9 @@ def output_bundle(publish: Publish, tensors: dict[str, Tensor], reading: Reading
     rows = [*layers, *([] if publish.reduce == "mean" else ["token"] if ragged else ["row"])]
     if publish.reduce == "pca":
         return Bundle(publish.name, tensors, {**_told(publish, reading, missing), **dict(publish.stamp)})
-    several = tensors[publish.name].ndim > len(rows) + 1
-    dims = [*rows, *(["step" if read.pos.generated else "position"] if several else []), "feature"]
+    value = ["head", "key"] if read.place.component.pattern else ["feature"]
+    several = tensors[publish.name].ndim > len(rows) + len(value)
+    dims = [*rows, *(["step" if read.pos.generated else "position"] if several else []), *value]
     return Bundle(publish.name, tensors, {"dims": json.dumps(dims), **_told(publish, reading, missing)})
 
 

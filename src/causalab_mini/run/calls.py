@@ -275,7 +275,7 @@ def _keeps(now: _Now) -> Iterator[KeepCells]:
         for keep in lane.keeps:
             _, columns = now.own(lane, keep.frame, keep.at)
             if columns and not keep.place.component.state:
-                yield KeepCells(slot, number, columns, keep)
+                yield KeepCells(slot, number, columns, keep, len(lane.ids) + now.step)
 
 
 def _last(logits: Tensor) -> Tensor:

@@ -192,30 +192,34 @@ class _Walk:
                 value = value if pick is None else value[list(pick)]
                 value = value if edit.space is None else self._featurizers.of(edit.space).encode(value)
             case PublishedValue(key, name, row):
-                value = self._row_of(key, name, row)
-            case Noise(example_id):
+                value = self._row_of(edit, key, name, row)
+            case Noise(example_id, keys):
                 assert isinstance(edit.mechanism, Gaussian)
                 count = len(edit.at) if edit.frame == "prompt" else 1
-                return noise(edit.mechanism.seed, example_id, step, count, self._width(edit))
+                width = self._width(edit) * (keys + step if keys else 1)
+                drawn = noise(edit.mechanism.seed, example_id, step, count, width)
+                return drawn.unflatten(-1, (self._width(edit), -1)) if keys else drawn
             case literal:
                 return literal
         if edit.frame == "generated" and value.shape[0] > 1:
             return value[edit.at.index(step)][None]
         return value
 
-    def _row_of(self, key: ObserveKey, name: str, row: int) -> Tensor:
-        """The published tensor as an argument of one row: [n, w]."""
+    def _row_of(self, edit: Edit, key: ObserveKey, name: str, row: int) -> Tensor:
+        """The published tensor as an argument of one row: [n, w], at patterns [n, H, keys]."""
         publish = next(publish for publish in self._observes[key].outputs if publish.name == name)
         tensors = self._publish(key, name)
         value = tensors[name]
+        # A pattern has an axis more.
+        one = 2 if edit.place.component.pattern else 1
         if publish.reduce == "mean":
-            return value if value.ndim == 2 else value[None]
+            return value if value.ndim > one else value[None]
         lengths = tensors.get(f"{name}.lengths")
         if lengths is not None:
             start = int(lengths[:row].sum())
             return value[start : start + int(lengths[row])]
-        return value[row] if value.ndim == 3 else value[row][None]
+        return value[row] if value.ndim > one + 1 else value[row][None]
 
     def _width(self, edit: Edit) -> int:
-        """How wide the value is that the edit is of, whichever of its features it is limited to."""
+        """How wide the value is that the edit is of, whichever of its features it is limited to; for each key."""
         return place_width(self._run.checkpoint, edit.place) if edit.space is None else edit.space.k

@@ -17,13 +17,15 @@ from causalab_mini.checkpoint.text import Text
 from causalab_mini.engine.modules import Network
 from causalab_mini.frames.continuation import cut, text_of
 from causalab_mini.frames.window import Window
-from causalab_mini.plan.nodes import Decoding, Forward, Observe, Publish, Read, Score
+from causalab_mini.plan.nodes import Forward, Observe, Publish, Read, Score
 from causalab_mini.plan.place import Place
 from causalab_mini.plan.spaces import read_width
 from causalab_mini.results.records import MetricTable, TableRow
+from causalab_mini.run import patterns
 from causalab_mini.run.directions import directions
 from causalab_mini.run.featurizers import Featurizers
 from causalab_mini.run.values import Continuation, Values
+from causalab_mini.run.widths import fixed_width
 from causalab_mini.schedule.lower import keep_of
 from causalab_mini.vocabulary.metric import Needs, Scored
 from causalab_mini.vocabulary.reasons import Reason
@@ -209,15 +211,16 @@ class Scorer:
 
     def _portions(self, read: Read, rows: list[int], located: list[Located]) -> list[list[int]]:
         """`rows`, cut into as many as are scored at once."""
+        cells = (found.value.numel() for found in located if isinstance(found.value, Tensor) and read.seen)
         tokens = max((len(located[row].window) for row in rows), default=1)
-        size = max(1, SCORED // (tokens * read_width(self._checkpoint, read)))
+        size = max(1, SCORED // max(tokens * read_width(self._checkpoint, read), *cells, 1))
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
     def _rows(self, read: Read, rows: list[int], located: list[Located]) -> Tensor:
         """What is scored of each of `rows`, one under the other: [n, w] fp32; raw, logits, or log-probabilities."""
         picked = [located[row].value for row in rows]
-        value = torch.cat([v for v in picked if isinstance(v, Tensor)])
-        return self.viewed(read, value)
+        value = torch.cat(patterns.together([v for v in picked if isinstance(v, Tensor)]))
+        return self.viewed(read, value).flatten(1)
 
     def viewed(self, read: Read, value: Tensor) -> Tensor:
         """A value [n, w] as its read looks at it, fp32: its features, or a view; `probs` come as log-probabilities."""
@@ -237,7 +240,7 @@ class Scorer:
         `<name>.lengths` [rows] where rows may differ; a row without a value is NaN (length 0). `mean`: over the
         rows that have a value, and over tokens where ragged: [w] or [width, w]; NaN when no row has one. `pca`: of all
         tokens of the rows that have a value, `<name>.basis` [w, k], `<name>.mean` [w]. Of a stacked read, the layers
-        come first.
+        come first. Of patterns, [H, N] stands for [w], N the most keys of a row; `none` has `<name>.keys` too.
         """
         layers = reading.read(publish.read).place.layers
         each = [self._published(publish, reading, layer) for layer in layers or (None,)]
@@ -247,25 +250,33 @@ class Scorer:
     def _published(self, publish: Publish, reading: Reading, layer: int | None) -> dict[str, Tensor]:
         read = reading.read(publish.read)
         located = reading.located(publish.read, layer)
-        shown = [self._shown(read, v.value) for v in located if isinstance(v.value, Tensor)]
-        features = read_width(self._checkpoint, read)
+        shown = patterns.together([self._shown(read, v.value) for v in located if isinstance(v.value, Tensor)])
+        none = (read_width(self._checkpoint, read), *([0] if read.place.component.pattern else []))
+        features = shown[0].shape[1:] if shown else none
         if publish.reduce == "pca":
-            found = directions(torch.cat(shown) if shown else torch.empty(0, features), publish.k or 1)
+            found = directions(torch.cat(shown) if shown else torch.empty(0, *features), publish.k or 1)
             return {f"{publish.name}.basis": found.basis, f"{publish.name}.mean": found.mean}
         if publish.reduce == "mean":
             if not shown:
-                return {publish.name: torch.full((features,), torch.nan)}
+                return {publish.name: torch.full(features, torch.nan)}
             mean = (torch.cat(shown) if read.pos.ragged else torch.stack(shown)).mean(0)
             return {publish.name: mean if read.pos.ragged or mean.shape[0] > 1 else mean[0]}
-        width = fixed_width(read, reading.forward(publish.read).decoding)
+        forward = reading.forward(publish.read)
+        width = fixed_width(read, forward.decoding)
+        windows = [found.window if isinstance(found.value, Tensor) else None for found in located]
+        keys = patterns.keys(publish, read, forward, windows, width)
         if width is None:
-            flat = torch.cat(shown) if shown else torch.empty(0, features)
+            flat = torch.cat(shown) if shown else torch.empty(0, *features)
             lengths = [len(v.window) if isinstance(v.value, Tensor) else 0 for v in located]
-            return {publish.name: flat, f"{publish.name}.lengths": torch.tensor(lengths)}
+            return {
+                publish.name: flat,
+                f"{publish.name}.lengths": torch.tensor(lengths),
+                **keys,
+            }
         rest = iter(shown)
-        empty = torch.full((width, features), torch.nan)
+        empty = torch.full((width, *features), torch.nan)
         rows = torch.stack([next(rest) if isinstance(v.value, Tensor) else empty for v in located])
-        return {publish.name: rows[:, 0] if width == 1 else rows}
+        return {publish.name: rows[:, 0] if width == 1 else rows, **keys}
 
     def _shown(self, read: Read, value: Tensor) -> Tensor:
         seen = self.viewed(read, value)
@@ -275,15 +286,6 @@ class Scorer:
 def _sound(value: Tensor) -> Tensor:
     """Which rows of `value` [n, w] hold numbers: [n]. An entry of −∞ is a token that cannot be."""
     return ~(value.isnan() | value.isposinf()).any(-1)
-
-
-def fixed_width(read: Read, decoding: Decoding) -> int | None:
-    """How many tokens of every row a read has, or None where rows may differ."""
-    if read.pos.scope is not None:
-        return None
-    if not (read.pos.generated and read.pos.all):
-        return read.pos.width
-    return None if decoding.uneven else decoding.steps - (read.pos.token == "input")
 
 
 def _reason(score: Score, row: int, of: list[Located], against: list[Located] | None) -> Reason | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from causalab_mini.run import patterns
 from causalab_mini.schedule.ir import Edit, Keep, Schedule
 
 
@@ -59,8 +60,14 @@ class Values:
         self._kept.setdefault(lane, {}).setdefault(keep, []).append(value)
 
     def value(self, lane: int, keep: Keep) -> Tensor:
-        """What `keep` is of the row bound to `lane`: [len(at), w]."""
+        """What `keep` is of the row bound to `lane`: [len(at), w], or patterns [len(at), H, keys].
+
+        A lane that is shared may have another's keys, too, which none of these queries sees.
+        """
         found = [part for owner, own in self._schedule.parts(lane, keep) for part in self._kept[owner][own]]
+        if keep.place.component.pattern and keep.frame == "prompt":
+            found = [patterns.over(part, len(self._schedule.lanes[lane].ids)) for part in found]
+        found = patterns.together(found)
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def changed(self, lane: int, edit: Edit, at: int, largest: float) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from causalab_mini.engine.contract import Visit
 from causalab_mini.engine.modules import Spot
 from causalab_mini.plan.nodes import Place, Space
+from causalab_mini.run import patterns
 from causalab_mini.run.featurizers import Featurizer
 from causalab_mini.schedule.ir import Edit, Keep
 from causalab_mini.vocabulary.components import network_order
@@ -28,7 +30,8 @@ Arguments = Callable[[Edit, int], Tensor | float | None]
 @dataclass(frozen=True)
 class EditCells:
     """An edit of one lane in this call: its cells' columns, its argument [n or 1, w], a number or None, and the prompt
-    columns or the step that the cells are. With a featurizer the argument is of its features.
+    columns or the step that the cells are. With a featurizer the argument is of its features; at patterns it is
+    [n or 1, H, keys].
     """
 
     slot: int
@@ -42,12 +45,13 @@ class EditCells:
 
 @dataclass(frozen=True)
 class KeepCells:
-    """A keep of one lane in this call: its cells' columns."""
+    """A keep of one lane in this call: its cells' columns, and how many keys the lane has by now."""
 
     slot: int
     lane: int
     columns: tuple[int, ...]
     keep: Keep
+    keys: int = 0
 
 
 @dataclass(frozen=True)
@@ -131,15 +135,18 @@ def visit(stop: Stop, spot: Spot, name: str, column_of: Callable[[int], int], re
 
 
 def split(stop: Stop, kept: Tensor) -> Iterable[tuple[KeepCells, Tensor]]:
-    """The tensor a visit kept [n, w], cut back into its keeps' own values [len(columns), w]."""
+    """The tensor a visit kept [n, w], cut back into its keeps' own values [len(columns), w]; patterns of [n, H, N]."""
     sizes = [len(cells.columns) for cells in stop.keeps]
     for cells, value in zip(stop.keeps, torch.split(kept, sizes), strict=True):
         features = cells.keep.place.columns
-        yield cells, value if features is None else value[:, list(features)]
+        if cells.keep.place.component.pattern:
+            yield cells, patterns.kept(value, features, cells.keys)
+        else:
+            yield cells, value if features is None else value[:, list(features)]
 
 
 def edited(stop: Stop, t: Tensor, column_of: Callable[[int], int], report: Report) -> Tensor:
-    """A new tensor: `t` [L, T, w] after all edits of the stop, in their order."""
+    """A new tensor: `t` [L, T, w], or patterns [L, T, H, N], after all edits of the stop, in their order."""
     before, after = t, t.clone()
     for alike, group in sorted(stop.groups.items(), key=lambda item: item[0].rank):
         lanes, columns = _cells(((cells.slot, cells.columns) for cells in group), column_of)
@@ -149,8 +156,12 @@ def edited(stop: Stop, t: Tensor, column_of: Callable[[int], int], report: Repor
         x = old if feature is None else old[:, feature]
         was = before[index] if feature is None else before[index][:, feature]
         featurizer = group[0].featurizer
-        new = _changed(alike, group, x, was) if featurizer is None else _moved(featurizer, alike, group, x, was)
-        report(group, (new.float() - x.float()).abs().amax(-1).cpu())
+        if stop.place.component.pattern:
+            new, one, other = patterns.changed(x, was, partial(_changed, alike, group))
+        else:
+            new = _changed(alike, group, x, was) if featurizer is None else _moved(featurizer, alike, group, x, was)
+            one, other = x, new
+        report(group, (other.float() - one.float()).abs().amax(-1).cpu())
         if feature is None:
             after[index] = new
         else:
@@ -190,6 +201,8 @@ def _arguments(cells: list[EditCells], f: Tensor) -> Tensor | None:
         if isinstance(cell.argument, Tensor):
             features = cell.edit.features
             argument = cell.argument if features is None else cell.argument[:, list(features)]
+            if cell.edit.place.component.pattern:
+                argument = patterns.over(argument, f.shape[-1] // argument.shape[1]).flatten(1)
             parts.append(argument.to(f).expand(count, f.shape[-1]))
         else:
             parts.append(f.new_full((count, f.shape[-1]), cell.argument))

@@ -53,9 +53,10 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class Noise:
-    """An argument drawn for this row alone."""
+    """An argument drawn for this row alone; at patterns, over the `keys` of its prompt and those of later steps."""
 
     example_id: str
+    keys: int = 0
 
 
 Argument = float | LaneValue | PublishedValue | Noise | None

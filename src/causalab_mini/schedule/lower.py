@@ -153,7 +153,7 @@ def _lanes(
                 _frame(write.pos.generated),
                 window,
                 write.mechanism,
-                _argument(key, observe, write, row, sources),
+                _argument(key, observe, write, row, sources, len(text.ids)),
                 write.features,
                 write.space,
             )
@@ -183,10 +183,10 @@ def _rules(decoding: Decoding, example_id: str) -> Rules | None:
 
 
 def _argument(
-    key: ObserveKey, observe: Observe, write: Write, row: int, sources: Mapping[str, tuple[Read, int]]
+    key: ObserveKey, observe: Observe, write: Write, row: int, sources: Mapping[str, tuple[Read, int]], tokens: int
 ) -> Argument:
     if write.mechanism.argument is Takes.NOISE:
-        return Noise(observe.example_ids[row])
+        return Noise(observe.example_ids[row], tokens if write.place.component.pattern else 0)
     match write.operand:
         case ReadOperand(name):
             read, first = sources[name]

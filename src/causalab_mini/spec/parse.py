@@ -41,7 +41,7 @@ def _metric_node(raw: JsonObject) -> type[BaseModel]:
 _MODEL = _node("model", nodes.Model)
 _HEADER = _node("header", nodes.Header)
 _ROLE = _node("role", nodes.Role)
-_SITE = _node("site", nodes.Site, planned.site)
+_SITE = _node("site", nodes.Site)
 _FEATURIZER = _node("featurizer", nodes.Featurizer)
 _READ = _node("read", nodes.Read)
 _WRITE = _node("write", nodes.Write)

@@ -12,10 +12,6 @@ from causalab_mini.errors import Problem
 from causalab_mini.spec.text import JsonObject
 
 STEPS = ("fit", "weights")
-COMPONENTS = (
-    "attention_scores",
-    "attention_probs",
-)
 
 
 @dataclass(frozen=True)
@@ -37,12 +33,4 @@ def step(raw: JsonObject) -> Sifted:
     kind = raw.get("kind")
     if isinstance(kind, str) and kind in STEPS:
         return Sifted(None, (unbuilt("kind", f"the step kind '{kind}'", "the kind there is: observe"),))
-    return Sifted(raw)
-
-
-def site(raw: JsonObject) -> Sifted:
-    """Components that have no module yet."""
-    component = raw.get("component")
-    if isinstance(component, str) and component in COMPONENTS:
-        return Sifted(None, (unbuilt("component", f"the component '{component}'"),))
     return Sifted(raw)

@@ -16,8 +16,9 @@ from causalab_mini.vocabulary.node import Registry
 class Width(Enum):
     """What the last axis of a component counts.
 
-    H query heads and KV key heads are h wide each; the MLP has I neurons. A recurrent mixer has Hk key heads, K wide,
-    and Hv value heads, U wide, each with a state of K × U.
+    H query heads and KV key heads are h wide each; the MLP has I neurons. A pattern has a number for each head and key:
+    a row has as many keys as tokens. A recurrent mixer has Hk key heads, K wide, and Hv value heads, U wide, each with
+    a state of K × U.
     """
 
     TOKEN = "token"
@@ -31,6 +32,7 @@ class Width(Enum):
     STATE = "Hv·K·U"
     EXPERTS = "E"
     CHOSEN = "topk"
+    PATTERN = "H·keys"
     VOCABULARY = "V"
 
     @property
@@ -50,12 +52,14 @@ class Width(Enum):
         if parts is None:
             return _LAYOUTS[self]
         noun = "unit" if self is Width.NEURONS else "head"
-        return f"as wide as {parts} {noun}{'' if parts == 1 else 's'}"
+        of = "the pattern of" if self is Width.PATTERN else "as wide as"
+        return f"{of} {parts} {noun}{'' if parts == 1 else 's'}"
 
 
 _NOUNS = {
     Width.HEADS: "query head",
     Width.KV_HEADS: "key-value head",
+    Width.PATTERN: "query head",
     Width.STATE_KEYS: "key head",
     Width.STATE_VALUES: "value head",
     Width.STATE_HEADS: "value head",
@@ -74,6 +78,7 @@ _LAYOUTS = {
     Width.STATE: "as wide as the recurrent state",
     Width.EXPERTS: "one number for each expert",
     Width.CHOSEN: "one number for each chosen expert",
+    Width.PATTERN: "the pattern of all query heads",
     Width.VOCABULARY: "as wide as the vocabulary",
 }
 
@@ -133,6 +138,11 @@ class Component:
         return self.stage is Stage.BLOCK
 
     @property
+    def pattern(self) -> bool:
+        """Whether it is over the keys that a query sees, whose number is the row's."""
+        return self.width is Width.PATTERN
+
+    @property
     def lasting(self) -> bool:
         """Whether later tokens look back at the value, so that a write reaches them."""
         return self.name in ("attention_key", "attention_value")
@@ -184,6 +194,11 @@ def _router(rank: int, name: str, width: Width, summary: str, *, ids: str = "") 
     return Component(name, Stage.BLOCK, rank, width, summary, *shapes, writable=False, ids=ids)
 
 
+def _pattern(rank: int, name: str, summary: str) -> Component:
+    """A value over the keys that a query sees. It needs eager attention."""
+    return Component(name, Stage.BLOCK, rank, Width.PATTERN, summary, "b,H,P,P", "b,H,1,P+k")
+
+
 def _after(rank: int, name: str, width: Width, summary: str, value: str = "") -> Component:
     return Component(name, Stage.AFTER, rank, width, summary, f"b,P,{width.value}", f"b,1,{width.value}", value=value)
 
@@ -210,6 +225,8 @@ COMPONENTS = Registry(
         ),
         _block(30, "attention_value", Width.KV_HEADS, "a token's values; a write lasts for all later queries"),
         _block(40, "attention_query", Width.HEADS, "a token's queries, after rotary"),
+        _pattern(44, "attention_scores", "a query's score of each key: scaled, capped where the family caps"),
+        _pattern(46, "attention_probs", "how a query weighs the values: the softmax of its scores"),
         _block(50, "attention_z", Width.HEADS, "each head's output, before the output projection", inner="H,h"),
         _block(
             50,

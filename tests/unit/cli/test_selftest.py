@@ -37,9 +37,12 @@ def test_what_can_be_proved_of_a_stranger_runs(say: Callable, project: Path, gra
     assert "the family 'granite' is not known: what its places hold is proved, or refused, when the weights" in told.err
     ran = say("run", "swap.json", "--out", "out", "--weights", granite)
     assert ran.code == 0
-    assert "the self-test proved all but attention_output, block_mid, mlp_input_norm" in ran.err
+    assert (
+        "the self-test proved all but attention_scores, attention_probs, attention_output, block_mid, mlp_input_norm"
+        in ran.err
+    )
     again = say("explain", "swap.json", "--weights", granite)
-    assert "the self-test proved all but attention_output" in again.err
+    assert "the self-test proved all but attention_scores, attention_probs, attention_output" in again.err
 
 
 def test_what_cannot_be_proved_is_refused_when_it_is_known(say: Callable, project: Path, granite: Path) -> None:

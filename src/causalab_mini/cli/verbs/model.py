@@ -109,6 +109,8 @@ def _views(checkpoint: Checkpoint) -> dict[str, object]:
 
 def _page(facts: dict[str, object], components: list[dict[str, object]]) -> Iterator[str]:
     """The facts, the components there are as a table, and those there are not, by their reasons."""
+    from causalab_mini.vocabulary.components import COMPONENTS
+
     tested, views = facts["self_test"], facts["views"]
     for name, value in facts.items():
         if value is not None and name not in ("self_test", "views", "known"):
@@ -131,7 +133,8 @@ def _page(facts: dict[str, object], components: list[dict[str, object]]) -> Iter
         heads = "" if component["heads"] is None else f"{component['heads']} heads"
         said = str(component["verdict"]) if tested is not None else ""
         said += f": {component['reason']}" if tested is not None and component["reason"] else ""
-        line = f"  {component['name']:<{wide}}{layers:<13}width {component['width']:<7}{heads:<10}"
+        width = f"{component['width']}{'/key' if COMPONENTS.get(str(component['name'])).pattern else ''}"
+        line = f"  {component['name']:<{wide}}{layers:<13}width {width:<7}{heads:<10}"
         yield f"{line}{'' if component['writable'] else 'read only  '}{said}".rstrip()
     for reason, names in reasons.items():
         yield from wrap(f"no {', '.join(names)}:", 100)

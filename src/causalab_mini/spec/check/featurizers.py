@@ -73,6 +73,10 @@ def _one_site(document: Document) -> Iterator[Problem]:
             message = f"'{component.name}' is a distribution, which has no features"
             yield Problem(f"{use.path}.featurizer", message, "read 'lm_head' instead")
             continue
+        if component is not None and component.pattern:
+            message = f"'{component.name}' has a number for each key, of which every row has as many as tokens"
+            yield Problem(f"{use.path}.featurizer", message, "leave 'featurizer' out")
+            continue
         if site.stacked:
             message = f"a featurizer acts at one layer, and the site '{use.tap.site}' is several"
             yield Problem(f"{use.path}.featurizer", message, 'name one layer, or sweep: {"sweep": [0, 1]}')

@@ -131,6 +131,10 @@ def _outputs(here: Here, step: Observe, own: tuple[Child, ...], path: str) -> It
         ):
             message = f"a pca is of the values of one layer, and '{output.read}' is read at several"
             yield Problem(f"{path}.{name}.reduce", message, 'read it at one layer, or sweep: {"sweep": [0, 1]}')
+        components = [here.component(read.site) for _, read in taken]
+        if output.reduce == "pca" and any(component is not None and component.pattern for component in components):
+            message = f"'{output.read}' holds attention patterns, of which every row has its own width"
+            yield Problem(f"{path}.{name}.reduce", message, "publish it with none or mean")
         for child in own:
             if name in child.intervention.metrics:
                 message = f"the output '{name}' has the name of a metric of '{child.name}'"

@@ -29,6 +29,9 @@ def check(scope: Scope) -> Iterator[Problem]:
         yield from positions.check_written(write.pos, f"{path}.pos", scope.decode)
         yield from _mechanism(scope, write, path)
         yield from counted(write.features, "feature", f"{path}.features")
+        if component is not None and component.pattern and write.features is not None:
+            message = f"{component.name} has a number for each key and head, and no features"
+            yield Problem(f"{path}.features", message, "leave it out, or limit the site by 'heads'")
         if write.reach is not None and component is not None and not component.lasting:
             message = f"'reach' is about attention keys and values, and the site is {component.name}"
             yield Problem(f"{path}.reach", message, "leave 'reach' out")
