@@ -25,16 +25,15 @@ from rich.cells import cell_len
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.text import Text
-from causalab_mini.frames.window import Window
-from causalab_mini.plan.explain import spelled_operand
-from causalab_mini.plan.nodes import Experiment, Forward, Observe, Read, Write
+from causalab_mini.plan.nodes import Experiment, Forward, Observe
 from causalab_mini.plan.rows import listed
+from causalab_mini.plan.touched import Tap, alike, prompt_marks, step_marks, visible
+from causalab_mini.plan.touched import taps as taps_of
 from causalab_mini.vocabulary.reasons import Reason
 
 PLAIN, NAME, FAINT, READ, WRITE, BOTH = "", "bold", "dim", "green", "bold red", "bold magenta"
 WIDTH = 110
 KEY = "R reads, W writes; · is a space, ↵ a line's end; columns are prompt indices, then +steps, ~ where cut afterwards"
-_SEEN = {" ": "·", "\n": "↵", "\t": "⇥"}
 _IDS = 12
 
 
@@ -47,16 +46,6 @@ class Piece:
 
 
 Line = tuple[Piece, ...]
-
-
-@dataclass(frozen=True)
-class Tap:
-    """A read or write under its mark, in the forward it is part of. `places`: one for every point."""
-
-    mark: str
-    forward: Forward
-    tap: Read | Write
-    places: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -100,53 +89,15 @@ def room(out: TextIO) -> int:
 def rows_page(experiment: Experiment, checkpoint: Checkpoint, width: int = WIDTH) -> list[Line]:
     """Every row of every step: legend, strips, and why a row has no tokens for a position."""
     lines: list[Line] = [(Piece(KEY, FAINT),)]
-    for labels, observes in _alike(experiment):
-        taps = list(_taps(observes))
+    for labels, observes in alike(experiment):
+        taps = list(taps_of(observes))
         path = "/".join(observes[0].path)
         lines.append((Piece(f"{path} of {listed(labels)}" if labels[0] else path, NAME),))
-        lines += [(Piece("  "), Piece(f"{tap.mark:<4}", _style([tap.mark])), Piece(_legend(tap))) for tap in taps]
+        lines += [(Piece("  "), Piece(f"{tap.mark:<4}", _style([tap.mark])), Piece(tap.legend())) for tap in taps]
         for row, example_id in enumerate(observes[0].example_ids):
             lines.append((Piece(f"  row '{example_id}'", NAME),))
             lines += _row(observes[0], taps, row, checkpoint, width)
     return lines
-
-
-def _alike(experiment: Experiment) -> Iterator[tuple[list[str], list[Observe]]]:
-    """Steps whose taps have the same names and windows on the same rows, and the points they are of."""
-    groups: dict[tuple[object, ...], list[tuple[str, Observe]]] = {}
-    for point in experiment.points:
-        for observe in point.plan.observes():
-            touched = tuple(
-                (forward.model, forward.role, forward.batch, tuple((tap.name, tap.pos, tap.windows) for tap in taps))
-                for forward in observe.forwards
-                for taps in ((*forward.writes, *forward.reads),)
-            )
-            groups.setdefault((observe.path, observe.example_ids, touched), []).append((point.label, observe))
-    for group in groups.values():
-        yield [label for label, _ in group], [observe for _, observe in group]
-
-
-def _taps(observes: Sequence[Observe]) -> Iterator[Tap]:
-    """Every tap of a step: writes, then reads, numbered in the order of the forwards."""
-    for letter in "WR":
-        number = 0
-        for place, forward in enumerate(observes[0].forwards):
-            for i, tap in enumerate(_of(forward, letter)):
-                number += 1
-                places = (_of(other.forwards[place], letter)[i].place.spelled() for other in observes)
-                yield Tap(f"{letter}{number}", forward, tap, tuple(dict.fromkeys(places)))
-
-
-def _of(forward: Forward, letter: str) -> Sequence[Read | Write]:
-    return forward.writes if letter == "W" else forward.reads
-
-
-def _legend(tap: Tap) -> str:
-    node, forward = tap.tap, tap.forward
-    change = f" {node.mechanism.spelled(spelled_operand(node.operand))}" if isinstance(node, Write) else ""
-    kind = "write" if isinstance(node, Write) else "read "
-    where = f"at {listed(list(tap.places))} {node.pos.compact()}"
-    return f"{kind} '{node.name}' {where}{change} in '{forward.model}' on '{forward.role}'"
 
 
 def _row(observe: Observe, taps: Sequence[Tap], row: int, checkpoint: Checkpoint, width: int) -> Iterator[Line]:
@@ -196,18 +147,10 @@ def _columns(
     first = -max(text.prefix for text in texts.values())
     for index in range(first, max(text.length for text in texts.values())):
         tokens = tuple(_token(text, index + text.prefix, checkpoint) for text in texts.values())
-        marks = tuple(
-            tuple(
-                tap.mark
-                for tap in taps
-                if tap.forward is forward
-                and not tap.tap.pos.generated
-                and _has(tap.tap.windows[row], index + texts[forward.role].prefix)
-            )
-            for forward in forwards
-        )
+        marks = tuple(prompt_marks(taps, forward, row, index + texts[forward.role].prefix) for forward in forwards)
         yield Column("prefix" if index < 0 else str(index), tokens, marks)
-    steps = [_step_marks(forwards, taps, row, step) for step in range(max(forward.decode for forward in forwards))]
+    longest = max(forward.decode for forward in forwards)
+    steps = [tuple(step_marks(taps, forward, row, step) for forward in forwards) for step in range(longest)]
     start = 0
     for step, marks in enumerate(steps):
         if step + 1 < len(steps) and steps[step + 1] == marks:
@@ -217,27 +160,9 @@ def _columns(
         start = step + 1
 
 
-def _step_marks(forwards: Sequence[Forward], taps: Sequence[Tap], row: int, step: int) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        tuple(
-            tap.mark + "~" * tap.tap.pos.deferred
-            for tap in taps
-            if tap.forward is forward and tap.tap.pos.generated and _has(tap.tap.windows[row], step)
-        )
-        for forward in forwards
-    )
-
-
-def _has(window: Window, place: int) -> bool:
-    return not isinstance(window, Reason) and place in window
-
-
 def _token(text: Text, column: int, checkpoint: Checkpoint) -> str:
-    """A token with what is invisible in it made visible; "" where the text has none."""
-    if not 0 <= column < len(text.ids):
-        return ""
-    shown = (_SEEN.get(char, char) for char in checkpoint.token_text(text.ids[column]))
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in shown) or "''"
+    """A token made visible; "" where the text has none."""
+    return visible(text.ids[column], checkpoint) if 0 <= column < len(text.ids) else ""
 
 
 def _blocks(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
