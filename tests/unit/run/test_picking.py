@@ -14,7 +14,7 @@ import pytest
 import torch
 from tests import plain
 from tests.building import document, generated, intervention, observing, read, rows, step, write, write_table
-from tests.desk import Desk, Seen, desk
+from tests.desk import ENGINES, Desk, Seen, desk
 
 from causalab_mini.run.picking import gumbel
 from causalab_mini.schedule.optimize import Mode
@@ -81,6 +81,17 @@ def test_a_checkpoints_penalty_holds_only_where_it_is_asked_for(llama: Desk, tmp
         assert world.one(speaking(generation="checkpoint"), engine, mode=mode).ids("original") == wanted
     assert world.network.model.generation_config.to_dict() == before
     assert dict(world.checkpoint.generation_config)["repetition_penalty"] == 1.3
+
+
+@pytest.mark.parametrize("family", ["gpt2", "qwen3", "gpt_neox"])
+def test_a_checkpoints_settings_are_those_of_generate_on_every_family(
+    family: str, root: Path, random_world: Random, tmp_path: Path
+) -> None:
+    own = {"repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "suppress_tokens": list(range(3, 300, 2))}
+    world = configured(random_world(family, 16).over(root), tmp_path, **own)
+    seen = {engine: world.one(speaking(generation="checkpoint"), engine).ids("original") for engine in ENGINES}
+    assert seen == dict.fromkeys(ENGINES, of_generate(world, min_new_tokens=STEPS))
+    assert seen["hooks"] != world.one(speaking()).ids("original")
 
 
 SETTINGS: dict[str, object] = {
@@ -267,7 +278,9 @@ def test_a_row_that_stops_may_draw_its_end(llama: Desk) -> None:
     seen = llama.one(observing({**body, "decode": stopping}, saves=["m.generated"]))
     assert seen.tensors("m.generated")["m.generated.lengths"].tolist() == [3, 3, 3]
     assert [ids[2] for ids in seen.ids("m")] == [1, 1, 1]
-    held = llama.one(observing({**body, "decode": {**stopping, "eos": "hold"}}, saves=["m.generated"]))
+    # Held off, it is out of the way before the likeliest are kept: something else is left to draw.
+    holding = {"steps": 5, "sample": {"seed": 0, "top_p": 0.5}}
+    held = llama.one(observing({**body, "decode": holding}, saves=["m.generated"]))
     assert all(1 not in ids and len(ids) == 5 for ids in held.ids("m"))
 
 
