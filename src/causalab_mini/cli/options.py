@@ -31,6 +31,18 @@ Gen = Annotated[
         show_default=False,
     ),
 ]
+Points = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--points",
+        metavar="LABEL",
+        help="Only these points: a label or parts of it (layer=3), * for anything. May be said again.",
+        show_default=False,
+    ),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N rows of every table.")
+]
 
 
 def voice_from(arguments: Sequence[str]) -> Voice:
@@ -56,3 +68,19 @@ class ScheduleName(StrEnum):
     FAST = "fast"
     EXACT = "exact"
     NAIVE = "naive"
+
+
+class EngineName(StrEnum):
+    """What runs a call."""
+
+    TRACED = "traced"
+    HOOKS = "hooks"
+
+
+class DeviceMap(StrEnum):
+    """Where the weights sit."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    MPS = "mps"
+    AUTO = "auto"

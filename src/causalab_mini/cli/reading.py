@@ -59,11 +59,12 @@ def compile_document(
     need_weights: bool = False,
     text: bytes | None = None,
     gen: Sequence[str] | None = None,
+    limit: int | None = None,
 ) -> Compiled:
     """The document at `path` with its rows and its model's tokenizer and config. No torch.
 
-    `gen`: generation settings of the command line, each KEY=VALUE. `text`: the document's bytes, where they do not come
-    from the file.
+    `gen`: generation settings of the command line, each KEY=VALUE. `limit`: how many rows of every table are used.
+    `text`: the document's bytes, where they do not come from the file.
     """
     from causalab_mini.checkpoint.resolve import resolve
     from causalab_mini.cli.settings import settings
@@ -73,7 +74,7 @@ def compile_document(
         source = load_document(path, voice, text)
     except (SchemaRefusal, ReferenceRefusal) as refusal:
         raise _with_columns(refusal, read_document(path) if text is None else text, data_root) from refusal
-    source = replace(source, loaded=source.loaded.commanded(settings("--gen", gen)))
+    source = replace(source, loaded=source.loaded.commanded(settings("--gen", gen)).limited(limit))
     model = source.model
     try:
         with at("model", "key"):

@@ -20,6 +20,7 @@ from causalab_mini.results.summary import SummaryLine
 from causalab_mini.schedule.optimize import Mode, settled
 
 if TYPE_CHECKING:
+    from causalab_mini.engine.contract import Engine
     from causalab_mini.engine.modules import Network
     from causalab_mini.run.runner import Run
 
@@ -118,21 +119,36 @@ def examine_and_remember(network: Network, checkpoint: Checkpoint) -> Verdict:
     return verdict
 
 
+def opened(compiled: Compiled, attention: str | None, device: str | None) -> tuple[Compiled, Network]:
+    """The document's model with its weights, and the plan as the weights bear it out."""
+    from causalab_mini.engine.modules import best_device, load
+
+    dtype = compiled.source.model.dtype
+    network = load(compiled.checkpoint.folder, dtype, attention, device or best_device().type)
+    return proved(compiled, network, dtype), network
+
+
+ENGINES = ("traced", "hooks")
+
+
+def engine_of(network: Network, name: str) -> Engine:
+    """The engine called `name`, on a loaded model."""
+    if name == "hooks":
+        from causalab_mini.engine.hooks import Hooks
+
+        return Hooks(network)
+    from causalab_mini.engine.traced import Traced
+
+    return Traced(network)
+
+
 def _run(compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, report: Report) -> _Ran:
     """Run the points that are not kept."""
-    from causalab_mini.engine.hooks import Hooks
-    from causalab_mini.engine.modules import load
     from causalab_mini.run.runner import Run
 
-    before, checkpoint = compiled.experiment.warnings, compiled.checkpoint
-    network = load(checkpoint.folder, machinery.dtype, machinery.attn_implementation, machinery.device)
-    compiled = proved(compiled, network, machinery.dtype)
-    if machinery.engine == "hooks":
-        engine = Hooks(network)
-    else:
-        from causalab_mini.engine.traced import Traced
-
-        engine = Traced(network)
+    before = compiled.experiment.warnings
+    compiled, network = opened(compiled, machinery.attn_implementation, machinery.device)
+    engine = engine_of(network, machinery.engine)
     run = Run(compiled.experiment, compiled.checkpoint, network, engine, machinery.batch_size, mode, skip=store.kept)
     written: list[Path] = []
     began = time.perf_counter()

@@ -36,7 +36,7 @@ def compile_experiment(
     if useless is not None:
         families = ", ".join(sorted(row.model_type for row in CAPABILITIES))
         raise PlanRefusal(Problem("model.key", useless, f"the families are: {families}"))
-    rows = Rows(checkpoint, data_root)
+    rows = Rows(checkpoint, data_root, loaded.limit)
     files = Files(document)
     for point in loaded.points[:1]:
         _attention(point.document, checkpoint, problems)

@@ -32,9 +32,10 @@ SHOWN = 5
 
 
 class Rows:
-    """Everything the rows of a document become, by what asks for it."""
+    """Everything the rows of a document become, by what asks for it. `limit`: how many of each table there are."""
 
-    def __init__(self, checkpoint: Checkpoint, root: Path) -> None:
+    def __init__(self, checkpoint: Checkpoint, root: Path, limit: int | None = None) -> None:
+        self._limit = limit
         self._checkpoint = checkpoint
         self._root = root
         self.warnings: dict[str, None] = {}
@@ -63,7 +64,7 @@ class Rows:
             self._refused.add(ref)
             raise
         self._digests[ref] = table.sha256
-        return table
+        return replace(table, rows=table.rows[: self._limit])
 
     def _example_ids(self, ref: str) -> tuple[str, ...]:
         return cells.example_ids(self.table(ref))

@@ -1,7 +1,7 @@
 """Which passes a mode applies, in order: the whole optimizer.
 
 `naive` runs every planned forward. `exact` applies the passes that change no bit. `fast` applies all; `auto` is fast
-in fp32 and exact in half precision.
+in fp32 and exact in half precision. `alone` is for checks: naive, every row by itself.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from causalab_mini.schedule.passes.prefix import share_prefix
 from causalab_mini.schedule.passes.stack import stack
 from causalab_mini.schedule.passes.trim import trim
 from causalab_mini.schedule.passes.unique import unique_rows
-from causalab_mini.schedule.passes.window import window_rows
+from causalab_mini.schedule.passes.window import rows_alone, window_rows
 
-Mode = Literal["auto", "fast", "exact", "naive"]
+Mode = Literal["auto", "fast", "exact", "naive", "alone"]
 MODES: tuple[Mode, ...] = ("auto", "fast", "exact", "naive")
+"""What a run may be asked for."""
 
 
 class Promise(Enum):
@@ -49,7 +50,8 @@ BOTH: frozenset[Mode] = frozenset(("exact", "fast"))
 FAST: frozenset[Mode] = frozenset(("fast",))
 EXACT: frozenset[Mode] = frozenset(("exact",))
 UNSTACKED: frozenset[Mode] = frozenset(("naive", "exact"))
-ALL: frozenset[Mode] = frozenset(("naive", "exact", "fast"))
+ALONE: frozenset[Mode] = frozenset(("alone",))
+ALL: frozenset[Mode] = frozenset(("naive", "exact", "fast", "alone"))
 
 PASSES: tuple[Pass, ...] = (
     Pass("drop", Promise.EXACT, BOTH, lambda schedule, limits, shape: drop(schedule)),
@@ -63,6 +65,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(
         "window rows", Promise.LAST_BIT, UNSTACKED, lambda schedule, limits, shape: window_rows(schedule, limits.lanes)
     ),
+    Pass("rows alone", Promise.LAST_BIT, ALONE, lambda schedule, limits, shape: rows_alone(schedule)),
     Pass("cut at states", Promise.EXACT, ALL, lambda schedule, limits, shape: cut(schedule, shape)),
 )
 

@@ -47,6 +47,8 @@ class Loaded:
     digest: str
     lines: Lines
     command: Layer = COMMANDED_NOTHING
+    limit: int | None = None
+    """How many rows of every table there are, where the command line says so."""
 
     def commanded(self, settings: Mapping[str, Json]) -> Loaded:
         """The same with generation settings from the command line, which make it another experiment.
@@ -59,8 +61,16 @@ class Loaded:
         if problems := tuple(misfits(layer)):
             raise ReferenceRefusal(problems)
         told = "".join(f" {key}={text}" for key, text in sorted(spelled(layer).items()))
-        points = tuple(replace(point, digest=_sha256(f"{point.digest}{told}")) for point in self.points)
-        return replace(self, points=points, digest=_whole(points, self.swept), command=layer)
+        return replace(self._told(told), command=layer)
+
+    def limited(self, rows: int | None) -> Loaded:
+        """The same on the first `rows` rows of every table, which is another experiment; itself for None."""
+        return self if rows is None else replace(self._told(f" limit={rows}"), limit=rows)
+
+    def _told(self, more: str) -> Loaded:
+        """The same with `more` in every digest."""
+        points = tuple(replace(point, digest=_sha256(f"{point.digest}{more}")) for point in self.points)
+        return replace(self, points=points, digest=_whole(points, self.swept))
 
     def placed(self, refusal: Refusal) -> Refusal:
         """A later refusal of this document, its problems with their lines."""

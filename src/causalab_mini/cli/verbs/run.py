@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,9 @@ from causalab_mini.cli.options import (
     AsJson,
     DataRoot,
     Debug,
+    DeviceMap,
     DocumentPath,
+    EngineName,
     Gen,
     ScheduleName,
     Weights,
@@ -30,22 +31,6 @@ EXAMPLES = (
     "causalab-mini run documents/real/weekdays_patching.json --out out/real --weights ~/models/smollm2",
     "causalab-mini run documents/v2/layer_position.json --out out/grid --batch-size 8 --engine hooks",
 )
-
-
-class EngineName(StrEnum):
-    """What runs a call."""
-
-    TRACED = "traced"
-    HOOKS = "hooks"
-
-
-class DeviceMap(StrEnum):
-    """Where the weights sit."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-    MPS = "mps"
-    AUTO = "auto"
 
 
 def run(

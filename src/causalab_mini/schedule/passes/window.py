@@ -1,10 +1,13 @@
-"""Window rows: a call of many lanes becomes several of at most `size`. Promise: last bit."""
+"""Window rows: a call of many lanes becomes several of at most `size`. Rows alone: every lane runs by itself, without
+padding. Promise: last bit.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from causalab_mini.schedule.ir import Schedule
+from causalab_mini.schedule.ir import Call, Schedule
+from causalab_mini.schedule.lower import head_columns
 
 
 def window_rows(schedule: Schedule, size: int | None) -> Schedule:
@@ -17,3 +20,13 @@ def window_rows(schedule: Schedule, size: int | None) -> Schedule:
         for start in range(0, len(call.lanes), size)
     )
     return replace(schedule, calls=calls)
+
+
+def rows_alone(schedule: Schedule) -> Schedule:
+    """A call for every lane, as wide as the lane is."""
+
+    def alone(number: int) -> Call:
+        lane = schedule.lanes[number]
+        return Call((number,), lane.columns, head_columns((lane,), lane.columns), cached=lane.start)
+
+    return replace(schedule, calls=tuple(alone(number) for call in schedule.calls for number in call.lanes))
