@@ -24,7 +24,16 @@ from causalab_mini.errors import EngineFailure
 
 WIDTH = 4
 VOCABULARY = 11
-FAMILY = Family("fake", "Fake", embeddings="embed", blocks="blocks", attention="attention", norm="norm", head="head")
+FAMILY = Family(
+    "fake",
+    "Fake",
+    embeddings="embed",
+    blocks="blocks",
+    attention="attention",
+    attention_added="attention",
+    norm="norm",
+    head="head",
+)
 
 
 @dataclass(frozen=True)
