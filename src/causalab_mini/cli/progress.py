@@ -73,15 +73,18 @@ def summary_table(lines: Sequence[SummaryLine], out: Path) -> str:
     ]
     if not lines:
         return "no metrics"
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-    numbers = len(header) - 2
-    shown = [header, ["-" * width for width in widths], *rows]
-    text = "\n".join(
-        "  ".join(
-            cell.rjust(width) if column >= numbers else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in shown
-    )
+    text = columns(header, rows, numbers=2)
     rest = len(lines) - SHOWN
     return text + (f"\n… and {rest} more lines in {out / SUMMARY_CSV}" if rest > 0 else "")
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: int) -> str:
+    """A table for people, the last `numbers` columns to the right."""
+    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column >= len(header) - numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [header, ["-" * width for width in widths], *rows]
+    )
