@@ -198,3 +198,23 @@ def test_a_written_state_acts_from_the_next_token_on(
     (report,) = seen.observed.writes
     assert report.firings == (1, 1, 1, 1)
     assert all(change > 0 for change in report.largest_change)
+
+
+def test_exact_is_naive_to_the_bit(desk: Desk) -> None:
+    """Two models with one beginning, one written in the middle of the prompt, both read as they go on."""
+    steps = {"frame": "generated", "all": True}
+    reads = {
+        "source": at("state", -2, "counterfactual", "original"),
+        "inside": at("state", {"span": [1, 3]}),
+        "head": at("head", steps),
+        "states": at("state", steps),
+        "other": at("head", steps, model="original"),
+    }
+    writes = {"w": {"site": "state", "pos": {"span": [1, 3]}, "mechanism": "swap", "operand": "source"}}
+    outputs = {name: {"read": name} for name in ("inside", "head", "states", "other")}
+    made = document(reads, writes, STEPS, {}, outputs, "linear_attention_state")
+    naive, exact, fast = (desk.one(made, mode=mode) for mode in MODES)
+    for name in outputs:
+        assert torch.equal(naive.tensor(name), exact.tensor(name))
+        torch.testing.assert_close(naive.tensor(name), fast.tensor(name), atol=1e-4, rtol=1e-4)
+    assert naive.ids("m") == exact.ids("m") == fast.ids("m")
