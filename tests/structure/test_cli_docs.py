@@ -13,6 +13,16 @@ from causalab_mini.cli import execute
 from causalab_mini.cli.app import DEBUG_VERBS, VERBS
 
 ROOT = PAGE.parents[1]
+READERS = ("compare", "report", "plot")
+READ = {
+    "out/gen": "documents/v2/generate_probe.json",
+    "out/grid": "documents/v2/layer_position.json",
+    "out/base": "documents/v2/patching.json",
+    "out/patched": "documents/v2/patching.json",
+    "out/fp32": "documents/v2/patching.json",
+    "out/bf16": "documents/v2/patching.json",
+}
+"""The runs that examples read, and what they are of."""
 EXAMPLES = [example for _, examples in (*VERBS, *DEBUG_VERBS) for example in examples]
 
 
@@ -34,5 +44,9 @@ def test_examples_run(
             pytest.skip("CAUSALAB_SMOLLM2 names no folder")
         words[words.index("--weights") + 1] = folder
     assert words[0] == "causalab-mini"
+    for directory in READ if words[1] in READERS else ():
+        if directory in words:
+            assert execute(["run", READ[directory], "--engine", "hooks", "--out", directory]) == 0
+    capsys.readouterr()
     assert execute(words[1:]) == 0, capsys.readouterr().err
     assert capsys.readouterr().out

@@ -16,7 +16,7 @@ FLOORS = (
     ("frames",),
     ("plan",),
     ("schedule", "results", "engine"),
-    ("run",),
+    ("run", "report"),
     ("cli",),
     ("python",),
 )

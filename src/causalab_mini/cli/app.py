@@ -18,7 +18,21 @@ import typer
 from causalab_mini import __version__
 from causalab_mini.cli.collecting import uncollected
 from causalab_mini.cli.options import AsJson, Debug, voice_from, voice_of
-from causalab_mini.cli.verbs import check, compare, data, debug, explain, model, run, schema, tokens, validate, vocab
+from causalab_mini.cli.verbs import (
+    check,
+    compare,
+    data,
+    debug,
+    explain,
+    model,
+    plot,
+    report,
+    run,
+    schema,
+    tokens,
+    validate,
+    vocab,
+)
 from causalab_mini.errors import EXIT_DONE, EXIT_INTERRUPTED
 
 NAME = "causalab-mini"
@@ -31,6 +45,8 @@ VERBS: tuple[tuple[Callable[..., None], tuple[str, ...]], ...] = (
     (run.run, run.EXAMPLES),
     (check.check, check.EXAMPLES),
     (compare.compare, compare.EXAMPLES),
+    (report.report, report.EXAMPLES),
+    (plot.plot, plot.EXAMPLES),
     (data.data, data.EXAMPLES),
     (schema.schema, schema.EXAMPLES),
     (vocab.vocab, vocab.EXAMPLES),

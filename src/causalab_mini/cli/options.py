@@ -40,6 +40,13 @@ Points = Annotated[
         show_default=False,
     ),
 ]
+RunDirectory = Annotated[Path, typer.Argument(metavar="DIR", help="The --out of a run.", show_default=False)]
+OfRun = Annotated[
+    Path | None,
+    typer.Option(
+        "--document", metavar="DOC", help="The document that was run, if files lie beside it.", show_default=False
+    ),
+]
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N rows of every table.")
 ]

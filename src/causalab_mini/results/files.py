@@ -7,6 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from causalab_mini.errors import OutputRefusal, Problem
+
 PARTIAL = ".part"
 
 
@@ -34,6 +36,15 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Make `path` hold `content`, or leave it as it was."""
     with replacing(path) as beside:
         beside.write_bytes(content)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """The same for a file the command line names; `OutputRefusal` where it cannot be written."""
+    try:
+        write_bytes(path, content)
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror}"
+        raise OutputRefusal(Problem("", message, "choose another --out")) from error
 
 
 def _flush(path: Path) -> None:

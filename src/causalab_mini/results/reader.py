@@ -160,6 +160,17 @@ class Results:
         )
         return tuple(saved for saved in found if saved.path.is_file())
 
+    def unit(self, observe: str, metric: str) -> str:
+        """The unit of a metric of a step."""
+        from causalab_mini.spec.children import children
+
+        document = self._spec(self.directory / self.points[0] / "document.json")
+        step, _, name = observe.partition("/")
+        for child in children(document, step):
+            if name in ("", child.name) and metric in child.intervention.metrics:
+                return child.intervention.metrics[metric].unit
+        raise Refusal(Problem("", f"no step '{observe}' has a metric '{metric}'", "results.summary() lists them"))
+
     def _points(self) -> tuple[str, ...]:
         at: dict[str, Cells] = {}
         for line in self.lines:

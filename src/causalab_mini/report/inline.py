@@ -1,0 +1,31 @@
+"""A chart inside a page: an SVG element with the page's colours, told in words to those who listen."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from markupsafe import Markup, escape
+
+from causalab_mini.report.charts import Chart
+from causalab_mini.report.palette import LIGHT, SERIES
+from causalab_mini.report.plots import draw, styled
+
+CHANGING = ("ink", "faint", "rule", "panel", *SERIES)
+"""The colours of the palette that change with the page's."""
+
+
+def inline(chart: Chart, name: str) -> Markup:
+    """The chart as an SVG element whose ids begin with `name`; its text is text, its label the chart's description."""
+    image = io.StringIO()
+    figure = draw(chart)
+    with styled(**{"svg.fonttype": "none"}):
+        figure.savefig(image, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    svg = image.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*", "", svg[svg.index("<svg") :], flags=re.S)
+    svg = re.sub(r'\s(xmlns(:\w+)?|version)="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = re.sub(r'\b(id="|href="#)|(url\(#)', lambda found: f"{found[0]}{name}-", svg)
+    for key in CHANGING:
+        svg = svg.replace(LIGHT[key], f"var(--{key})")
+    label = f'role="img" aria-label="{escape(chart.description)}"'
+    return Markup(re.sub(r"^<svg", lambda _: f"<svg {label}", svg, count=1))
