@@ -128,6 +128,8 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
     yield "model", str(model.get("key", ""))
     over = f" over {', '.join(results.axes)}" if results.axes else ""
     yield "points", f"{len(results.points)}{over}"
+    if isinstance(partial := results.run.get("partial"), dict):
+        yield "partial", _partial(cast(Cells, partial))
     most = max((int(cast(int, line["n_rows"])) for line in results.lines), default=0)
     if most:
         yield "rows", str(most)
@@ -135,6 +137,14 @@ def _facts(results: Results) -> Iterator[tuple[str, str]]:
     ties = cast(list[object], results.run.get("near_ties", []))
     if ties:
         yield "near ties", f"{len(ties)} greedy choices with a margin under 0.001"
+
+
+def _partial(partial: Cells) -> str:
+    """What the run left out of its document."""
+    points = cast(dict[str, int], partial["points"])
+    parts = [f"{points['complete']} of {points['all']} points"] if points["complete"] < points["all"] else []
+    parts += [] if partial["rows"] is None else [f"the first {partial['rows']} rows of every table"]
+    return ", ".join(parts)
 
 
 def _caption(chart: Chart) -> str:

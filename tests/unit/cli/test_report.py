@@ -38,6 +38,13 @@ def test_a_report_goes_where_it_is_told(ran: Path, say: Say, tmp_path: Path) -> 
     assert said.json == {"ok": True, "file": str(tmp_path / "new" / "x.html"), "plan": True, "missing": None}
 
 
+def test_settings_of_the_command_line_are_part_of_what_was_run(ran: Path, say: Say, tmp_path: Path) -> None:
+    cm.run(document(), tmp_path / "out", data_root=ran / "data", engine="hooks", gen={"repetition_penalty": 1.5})
+    said = say("report", tmp_path / "out", "--data-root", ran / "data", "--json")
+    assert said.json["missing"] is None
+    assert "repetition_penalty=1.5 (--gen)" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_a_report_without_the_data_says_so(ran: Path, say: Say, tmp_path: Path) -> None:
     said = say("report", ran / "out", "--data-root", tmp_path, "--out", tmp_path / "x.html", "--json")
     assert said.code == 0
