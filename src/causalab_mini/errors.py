@@ -10,6 +10,7 @@
     │   ├── PlanRefusal                   document, rows and checkpoint together
     │   └── OutputRefusal                 the output directory
     └── RunFailure               exit 1   the run started and could not go on
+        ├── Interrupted      exit 130     somebody stopped it, between two calls
         ├── ModelUnavailable              the weights, config or tokenizer cannot be had
         └── EngineFailure                 a foreign error, wrapped once at the border, cause kept
             └── OutOfMemory               memory ran out inside a forward: a smaller call may do
@@ -133,6 +134,12 @@ class RunFailure(CausalabError):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint or self.hint
+
+
+class Interrupted(RunFailure):
+    """Somebody stopped the run, which ended between two calls."""
+
+    exit_code = EXIT_INTERRUPTED
 
 
 class ModelUnavailable(RunFailure):

@@ -31,6 +31,15 @@ Gen = Annotated[
         show_default=False,
     ),
 ]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Set a value of the document, whatever it says: JSON, or a word. May be said again.",
+        show_default=False,
+    ),
+]
 Points = Annotated[
     list[str] | None,
     typer.Option(
@@ -47,9 +56,7 @@ OfRun = Annotated[
         "--document", metavar="DOC", help="The document that was run, if files lie beside it.", show_default=False
     ),
 ]
-Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N rows of every table.")
-]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N rows of every table.")]
 
 
 def voice_from(arguments: Sequence[str]) -> Voice:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
     from causalab_mini.plan.nodes import Experiment
     from causalab_mini.spec.document import Model
     from causalab_mini.spec.load import Loaded
+    from causalab_mini.spec.text import Json, JsonObject, Lines
 
 
 @dataclass(frozen=True)
 class Source:
-    """A document as it was given, and loaded."""
+    """A document as it was given, and loaded. `overrides`: what the command line set in it, which `text` holds, too."""
 
     path: Path
     text: bytes
     loaded: Loaded
+    overrides: Mapping[str, Json] = field(default_factory=dict[str, "Json"])
 
     @property
     def model(self) -> Model:
@@ -41,13 +44,34 @@ class Compiled:
     data_root: Path
 
 
-def load_document(path: Path, voice: Voice, text: bytes | None = None) -> Source:
-    """The document at `path`, which the voice's problems point into from now on. `text`: its bytes, if at hand."""
-    from causalab_mini.spec.load import load
+def load_document(
+    path: Path, voice: Voice, text: bytes | None = None, overrides: Mapping[str, Json] | None = None
+) -> Source:
+    """The document at `path`, which the voice's problems point into from now on. `text`: its bytes, if at hand.
+
+    `overrides`: values that are set in it, by path.
+    """
+    from causalab_mini.spec.load import load_parsed
 
     text = read_document(path) if text is None else text
     voice.document = path
-    return Source(path, text, load(text, path.name))
+    raw, lines = parsed(text, overrides)
+    if overrides:
+        text = (json.dumps(raw, indent=2, ensure_ascii=False) + "\n").encode()
+    return Source(path, text, load_parsed(raw, lines, path.name), overrides or {})
+
+
+def parsed(text: bytes, overrides: Mapping[str, Json] | None) -> tuple[JsonObject, Lines]:
+    """The object in `text` with what is set in it, and where its parts stand."""
+    from causalab_mini.spec.load import placed
+    from causalab_mini.spec.overrides import overridden
+    from causalab_mini.spec.text import parse
+
+    raw, lines = parse(text)
+    try:
+        return (overridden(raw, overrides) if overrides else raw), lines
+    except Refusal as refusal:
+        raise type(refusal)(placed(refusal.problems, lines)) from refusal
 
 
 def compile_document(
@@ -60,20 +84,23 @@ def compile_document(
     text: bytes | None = None,
     gen: Sequence[str] | None = None,
     limit: int | None = None,
+    sets: Sequence[str] | None = None,
 ) -> Compiled:
     """The document at `path` with its rows and its model's tokenizer and config. No torch.
 
-    `gen`: generation settings of the command line, each KEY=VALUE. `limit`: how many rows of every table are used.
-    `text`: the document's bytes, where they do not come from the file.
+    `gen`: generation settings of the command line, each KEY=VALUE; `sets`: values of the document, each PATH=VALUE.
+    `limit`: how many rows of every table are used. `text`: the document's bytes, where they do not come from the file.
     """
     from causalab_mini.checkpoint.resolve import resolve
     from causalab_mini.cli.settings import settings
     from causalab_mini.plan.compile import compile_experiment
 
+    overrides = settings("--set", sets)
     try:
-        source = load_document(path, voice, text)
+        source = load_document(path, voice, text, overrides)
     except (SchemaRefusal, ReferenceRefusal) as refusal:
-        raise _with_columns(refusal, read_document(path) if text is None else text, data_root) from refusal
+        found = parsed(read_document(path) if text is None else text, overrides)
+        raise _with_columns(refusal, *found, data_root) from refusal
     source = replace(source, loaded=source.loaded.commanded(settings("--gen", gen)).limited(limit))
     model = source.model
     try:
@@ -97,13 +124,11 @@ def compile_again(compiled: Compiled, checkpoint: Checkpoint) -> Compiled:
     return Compiled(source, checkpoint, experiment, data_root)
 
 
-def _with_columns(refusal: Refusal, text: bytes, data_root: Path) -> Refusal:
+def _with_columns(refusal: Refusal, raw: JsonObject, lines: Lines, data_root: Path) -> Refusal:
     """The refusal of a document, and the columns in it that no row has."""
     from causalab_mini.plan.columns import unknown_columns
     from causalab_mini.spec.load import placed
-    from causalab_mini.spec.text import parse
 
-    raw, lines = parse(text)
     return type(refusal)(placed((*refusal.problems, *unknown_columns(raw, data_root)), lines))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +13,14 @@ from typing import TYPE_CHECKING
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.verdicts import Proof, Verdict, remember
 from causalab_mini.cli.collecting import collected
+from causalab_mini.cli.interrupts import interruptible
 from causalab_mini.cli.progress import Report
 from causalab_mini.cli.reading import Compiled, compile_again
-from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, conditions, run_record
+from causalab_mini.errors import Interrupted
+from causalab_mini.plan.probes import chosen
+from causalab_mini.results.conditions import conditions
+from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, partial, run_record
+from causalab_mini.results.remarks import idle, unscored, warned
 from causalab_mini.results.store import Store
 from causalab_mini.results.summary import SummaryLine
 from causalab_mini.schedule.optimize import Mode, settled
@@ -24,31 +30,59 @@ if TYPE_CHECKING:
     from causalab_mini.engine.modules import Network
     from causalab_mini.run.runner import Run
 
+AGAIN = "say the same again, and it goes on where it stopped"
+
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line says about a run: never part of the experiment."""
+    """What the command line says about a run: never part of the experiment. `points`: labels; None for all."""
 
     engine: str
     device_map: str | None
     batch_size: int | None
     mode: Mode
     force: bool
+    points: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a run did: the paths it wrote, points run and kept, the summary of all points, and what is to be said."""
+    """What a run did: the paths it wrote, points run and kept, the summary of all complete points, what is left out.
+
+    `warnings` are to be said, `unscored` metrics have no value at all somewhere, `idle` writes changed nothing.
+    """
 
     written: tuple[Path, ...]
     run: int
     kept: int
     summary: tuple[SummaryLine, ...]
+    partial: Mapping[str, object] | None = None
     warnings: tuple[str, ...] = ()
+    unscored: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
 
-def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -> Done:
-    """Run what is not complete in `out` and bring its files up to date."""
+@dataclass(frozen=True)
+class Planned:
+    """A point of a run that has not begun: whether it would run, and why or why not."""
+
+    point: str
+    runs: bool
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What a run's numbers come from, and its directory."""
+
+    model: ModelRecord
+    machinery: Machinery
+    mode: Mode
+    store: Store
+    chosen: tuple[str, ...]
+
+
+def _terms(compiled: Compiled, out: Path, settings: Settings) -> _Terms:
     from causalab_mini.engine.modules import best_device
 
     experiment, checkpoint, asked = compiled.experiment, compiled.checkpoint, compiled.source.model
@@ -61,22 +95,63 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
         batch_size=settings.batch_size,
     )
     mode = settled(settings.mode, half=asked.dtype != "fp32")
-    terms = conditions(experiment, model, machinery, mode)
+    under = conditions(experiment, model, machinery, mode)
     stamp = {"model": model.key, "revision": model.revision, "resolved": model.resolved, "dtype": asked.dtype}
-    written: list[Path] = []
-    with Store(out, experiment, compiled.source.text, terms, stamp=stamp, force=settings.force) as store:
+    store = Store(out, experiment, compiled.source.text, under, stamp=stamp, force=settings.force)
+    chosen = settings.points or tuple(point.label for point in experiment.points)
+    return _Terms(model, machinery, mode, store, chosen)
+
+
+def planned(compiled: Compiled, out: Path, settings: Settings) -> tuple[Planned, ...]:
+    """What `perform` would do with every point. Leaves no trace."""
+    terms = _terms(compiled, out, settings)
+    return tuple(
+        Planned(label, False, "not among --points")
+        if label not in terms.chosen
+        else Planned(label, found.record is None, found.reason)
+        for label, found in terms.store.look().items()
+    )
+
+
+def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -> Done:
+    """Run what is not complete in `out` and bring its files up to date."""
+    experiment = compiled.experiment
+    terms = _terms(compiled, out, settings)
+    loaded, named = compiled.source.loaded, frozenset(terms.chosen)
+    with terms.store as store:
         kept = store.kept
-        for label in (point.label for point in experiment.points if point.label in kept):
-            report(label, "kept")
-        if len(kept) == len(experiment.points) and store.finished:
-            return Done((), 0, len(kept), tuple(store.summary()))
-        ran = _run(compiled, machinery, mode, store, report)
-        written += ran.written
-        schedule = ran.schedule
-        record = run_record(experiment, model, machinery, schedule, checkpoint.eos_ids, store.completions(), len(kept))
-        written += store.finish(record)
-        summary = tuple(store.summary())
-    return Done(tuple(written), len(experiment.points) - len(kept), len(kept), summary, ran.warnings)
+        missing = [label for label in terms.chosen if label not in kept]
+        for label in terms.chosen:
+            if label in kept:
+                report(label, "kept")
+        complete = len(kept) + len(missing)
+        left_out = partial(experiment, complete, loaded.limit)
+        done = _Ran([], nothing_run(terms.mode), ())
+        if missing or not store.finished(left_out):
+            ran = _run(compiled, terms, missing, report) if missing else done
+            record = run_record(
+                experiment,
+                terms.model,
+                terms.machinery,
+                ran.schedule,
+                compiled.checkpoint.eos_ids,
+                store.completions(),
+                len(kept),
+                limit=loaded.limit,
+                overrides=compiled.source.overrides,
+            )
+            done = replace(ran, written=[*ran.written, *store.finish(record)])
+        summary, points = tuple(store.summary()), len(experiment.points)
+        return Done(
+            tuple(done.written),
+            len(missing),
+            len(kept & named),
+            summary,
+            left_out,
+            (*done.warnings, *warned(store.completions(), points)),
+            tuple(unscored(summary, points)),
+            tuple(idle((write for record in store.completions() for write in record.writes), points)),
+        )
 
 
 def _attention(checkpoint: Checkpoint) -> str | None:
@@ -91,7 +166,7 @@ class _Ran:
 
     written: list[Path]
     schedule: ScheduleRecord
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def proved(compiled: Compiled, network: Network, dtype: str) -> Compiled:
@@ -142,24 +217,34 @@ def engine_of(network: Network, name: str) -> Engine:
     return Traced(network)
 
 
-def _run(compiled: Compiled, machinery: Machinery, mode: Mode, store: Store, report: Report) -> _Ran:
-    """Run the points that are not kept."""
+def _run(compiled: Compiled, terms: _Terms, missing: Collection[str], report: Report) -> _Ran:
+    """Run the chosen points that are missing. `Interrupted` where it is stopped between two calls."""
     from causalab_mini.run.runner import Run
 
-    before = compiled.experiment.warnings
+    before, machinery, store = compiled.experiment.warnings, terms.machinery, terms.store
     compiled, network = opened(compiled, machinery.attn_implementation, machinery.device)
     engine = engine_of(network, machinery.engine)
-    run = Run(compiled.experiment, compiled.checkpoint, network, engine, machinery.batch_size, mode, skip=store.kept)
+    part = chosen(compiled.experiment, frozenset(terms.chosen))
+    skip = frozenset(terms.chosen) - frozenset(missing)
     written: list[Path] = []
     began = time.perf_counter()
-    with collected():
-        for result in run.results():
+    with collected(), interruptible(report) as stop:
+        job = Run(part, compiled.checkpoint, network, engine, machinery.batch_size, terms.mode, skip=skip, stop=stop)
+        for result in job.results():
             seconds = time.perf_counter() - began
             written += store.write(result.point, result.observed, seconds, peak_bytes())
             report(result.point.label, "done")
             began = time.perf_counter()
+    if not store.kept.issuperset(missing):
+        count = f"{len(store.kept)} of {len(compiled.experiment.points)} points are complete"
+        raise Interrupted(f"interrupted: {count}", AGAIN)
     news = tuple(warning for warning in compiled.experiment.warnings if warning not in before)
-    return _Ran(written, schedule_record(run), news)
+    return _Ran(written, schedule_record(job), news)
+
+
+def nothing_run(mode: Mode) -> ScheduleRecord:
+    """The schedule of a run that found every point complete."""
+    return ScheduleRecord(mode, "exact", (), 0, 0, 0, 0, 0, 0)
 
 
 def model_record(checkpoint: Checkpoint) -> ModelRecord:

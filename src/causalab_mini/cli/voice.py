@@ -26,7 +26,7 @@ from causalab_mini.errors import (
 )
 
 SHOWN = 5
-"""How many numbers that are not finite are told of."""
+"""How many things that are wrong with a run are told of."""
 
 
 @dataclass
@@ -71,10 +71,9 @@ class Voice:
         hint = "this is a fault of the program; --debug shows where"
         return self._stopped((Problem("", found, None if self.debug else hint),), EXIT_FAILED)
 
-    def strange(self, found: Sequence[str]) -> int:
-        """Say which numbers are not finite; the exit code."""
+    def blamed(self, found: Sequence[str], hint: str) -> int:
+        """Say what is wrong with a run that is whole all the same; the exit code."""
         more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-        hint = "such rows have no value and the reason non_finite"
         self.tell("\n".join(self.block(Problem("", message)) for message in (*found[:SHOWN], *more)))
         self.tell(f"  hint: {hint}")
         return EXIT_FAILED

@@ -5,8 +5,8 @@ A point is kept by a later run when its document, everything its numbers come fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,9 @@ from causalab_mini.results.layout import point_files, record_path
 from causalab_mini.results.records import Observed
 from causalab_mini.results.strict import is_finite, sha256_file
 from causalab_mini.results.summary import SummaryLine, summarize
+
+SHOWN = 4
+"""How many names a sentence lists."""
 
 
 class _Stored(BaseModel):
@@ -35,7 +38,10 @@ class NearTieEntry(_Stored):
 
 
 class WriteEntry(_Stored):
-    """How often a write acted and the largest change it made, per row; null where it did not act or overflowed."""
+    """How often a write acted and the largest change it made, per row; null where it did not act or overflowed.
+
+    `still`: on how many rows that is nothing.
+    """
 
     point: str
     observe: str
@@ -43,15 +49,16 @@ class WriteEntry(_Stored):
     model: str
     firings: tuple[int, ...]
     largest_change: tuple[float | None, ...]
+    still: int = 0
 
 
 class Completion(_Stored):
-    """One complete point. `conditions` is the fingerprint of everything but the document that its numbers depend on."""
+    """One complete point. `conditions` is everything but the document that its numbers depend on, by name."""
 
-    format: Literal["causalab-mini/point/1"] = "causalab-mini/point/1"
+    format: Literal["causalab-mini/point/2"] = "causalab-mini/point/2"
     point: str
     digest: str
-    conditions: str
+    conditions: dict[str, str]
     files: dict[str, str]
     summary: tuple[SummaryLine, ...]
     near_ties: tuple[NearTieEntry, ...]
@@ -61,29 +68,50 @@ class Completion(_Stored):
     peak_bytes: int | None
 
 
-def read_completion(out: Path, point: Point, conditions: str) -> Completion | None:
-    """The record of `point` if it is complete under `conditions` and its files are as it left them, else None."""
+@dataclass(frozen=True)
+class Standing:
+    """What a directory has of a point: its record where it is complete, and else why it has to run."""
+
+    record: Completion | None
+    reason: str
+
+
+def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing:
+    """How `point` stands under `conditions`. A point is complete where its files are as its record left them."""
+    path = out / record_path(point.label)
+    if not path.exists():
+        return Standing(None, "not run yet")
     try:
-        record = Completion.model_validate_json((out / record_path(point.label)).read_bytes())
+        record = Completion.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        return None
-    if (record.point, record.digest, record.conditions) != (point.label, point.digest, conditions):
-        return None
-    document, *saves = point_files(point)
-    if set(record.files) != set(saves) or not (out / document).is_file():
-        return None
-    return record if all(_unchanged(out / name, digest) for name, digest in record.files.items()) else None
+        return Standing(None, "its record cannot be read")
+    if (record.point, record.digest) != (point.label, point.digest):
+        return Standing(None, "its document is another")
+    if (what := _changed(record.conditions, conditions)) is not None:
+        return Standing(None, what)
+    _, *saves = point_files(point)
+    if set(record.files) != set(saves):
+        return Standing(None, "it saves other files")
+    for name, digest in record.files.items():
+        if not _unchanged(out / name, digest):
+            return Standing(None, f"{name} is {'not as it was written' if (out / name).exists() else 'missing'}")
+    return Standing(record, "complete")
 
 
 def complete(
-    out: Path, point: Point, conditions: str, observed: tuple[Observed, ...], seconds: float, peak_bytes: int | None
+    out: Path,
+    point: Point,
+    conditions: Mapping[str, str],
+    observed: tuple[Observed, ...],
+    seconds: float,
+    peak_bytes: int | None,
 ) -> Completion:
     """The record of a point whose files are all written."""
     _, *saves = point_files(point)
     return Completion(
         point=point.label,
         digest=point.digest,
-        conditions=conditions,
+        conditions=dict(conditions),
         files={name: sha256_file(out / name) for name in saves},
         summary=summarize(point, observed),
         near_ties=tuple(_near_ties(observed)),
@@ -92,6 +120,15 @@ def complete(
         seconds=seconds,
         peak_bytes=peak_bytes,
     )
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """What differs between the conditions of a record and those of now, as a sentence; None where nothing does."""
+    names = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
+    if not names:
+        return None
+    listed = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return f"changed since: {listed}"
 
 
 def _unchanged(path: Path, digest: str) -> bool:
@@ -114,4 +151,5 @@ def _writes(observed: Iterable[Observed]) -> Iterable[WriteEntry]:
                 model=report.model,
                 firings=report.firings,
                 largest_change=tuple(change if is_finite(change) else None for change in report.largest_change),
+                still=sum(report.still),
             )

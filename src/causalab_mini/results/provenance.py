@@ -16,7 +16,7 @@ import causalab_mini
 from causalab_mini.plan.generation import forward_name, settings_record
 from causalab_mini.plan.nodes import Decoding, Experiment, Space
 from causalab_mini.results.completion import Completion
-from causalab_mini.results.strict import fingerprint
+from causalab_mini.results.remarks import unscored, warned
 
 LIBRARIES = ("torch", "transformers", "nnsight", "tokenizers", "safetensors", "datasets", "pydantic")
 
@@ -88,24 +88,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-def conditions(experiment: Experiment, model: ModelRecord, machinery: Machinery, mode: str) -> str:
-    """The fingerprint of everything but the document that a number depends on: a finished point is kept under it.
-
-    `mode`: that of the schedule, whose passes may move the last bit.
-    """
-    return fingerprint(
-        {
-            "data": dict(experiment.tables),
-            "featurizers": sorted({space.sha256 for space in experiment.spaces if space.sha256 is not None}),
-            "model": [model.resolved, dict(model.files)],
-            "code": code_digest(),
-            "versions": versions(),
-            "machinery": asdict(machinery),
-            "mode": mode,
-        }
-    )
-
-
 def run_record(
     experiment: Experiment,
     model: ModelRecord,
@@ -114,9 +96,16 @@ def run_record(
     eos_ids: Iterable[int],
     completions: tuple[Completion, ...],
     kept: int,
+    *,
+    limit: int | None = None,
+    overrides: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """The object run.json holds. `kept`: how many of the complete points an earlier run had left."""
-    warned = [warning for record in completions for warning in record.warnings]
+    """The object run.json holds. `kept`: how many of the complete points an earlier run had left.
+
+    `limit`: how many rows of every table were used; `overrides`: what the command line set in the document, by path.
+    """
+    points, lines = len(experiment.points), [line for record in completions for line in record.summary]
+    warned_of = (*warned(completions, points), *unscored(lines, points))
     peaks = [record.peak_bytes for record in completions if record.peak_bytes is not None]
     return {
         "digest": experiment.digest,
@@ -146,11 +135,21 @@ def run_record(
         },
         "near_ties": [tie.model_dump(mode="json") for record in completions for tie in record.near_ties],
         "writes": [write.model_dump(mode="json") for record in completions for write in record.writes],
-        "warnings": list(dict.fromkeys([*experiment.warnings, *warned])),
+        "warnings": list(dict.fromkeys([*experiment.warnings, *warned_of])),
+        "overrides": dict(overrides or {}),
+        "partial": partial(experiment, len(completions), limit),
         "points": {"run": len(completions) - kept, "kept": kept},
         "seconds": round(sum(record.seconds for record in completions), 3),
         "peak_bytes": max(peaks, default=None),
     }
+
+
+def partial(experiment: Experiment, complete: int, limit: int | None) -> dict[str, object] | None:
+    """What a run leaves out of its document: rows past `limit`, and points; None for nothing."""
+    points = len(experiment.points)
+    if limit is None and complete == points:
+        return None
+    return {"rows": limit, "points": {"complete": complete, "all": points}}
 
 
 def _featurizer(space: Space) -> dict[str, object]:

@@ -68,12 +68,16 @@ class NearTie:
 
 @dataclass(frozen=True)
 class WriteReport:
-    """How often a write acted and the largest change it made, per row (None where it did not act)."""
+    """How often a write acted and the largest change it made, per row (None where it did not act).
+
+    `still`: the rows on which that is nothing, but for what other calls round otherwise.
+    """
 
     name: str
     model: str
     firings: tuple[int, ...]
     largest_change: tuple[float | None, ...]
+    still: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ refused, or fails before its first point, leaves the directory as it was. One ru
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,8 @@ from causalab_mini.errors import OutputRefusal, Problem, RunFailure
 from causalab_mini.plan.nodes import Experiment, Observe, Point, Save
 from causalab_mini.results import layout
 from causalab_mini.results.bundles import write_bundle
-from causalab_mini.results.completion import Completion, complete, read_completion
+from causalab_mini.results.completion import Completion, Standing, complete, standing
+from causalab_mini.results.conditions import Conditions
 from causalab_mini.results.files import partial_name, write_bytes
 from causalab_mini.results.lock import DirectoryLock
 from causalab_mini.results.records import Observed
@@ -42,9 +44,9 @@ class Owner(BaseModel):
 class Store:
     """The directory `out` as the place of one run of `experiment`; a context that holds the directory's lock.
 
-    `document` are the bytes of the document as given; `conditions` the fingerprint of everything else that numbers
-    depend on; `stamp` goes into the metadata of every tensor file; `force` replaces what an earlier run left. Raises
-    OutputRefusal on entry.
+    `document` are the bytes of the document as given; `conditions` everything else that numbers depend on; `stamp` goes
+    into the metadata of every tensor file; `force` replaces what an earlier run left. Raises OutputRefusal on entry.
+    `look` tells what would be found, and leaves no trace.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Store:
         out: Path,
         experiment: Experiment,
         document: bytes,
-        conditions: str,
+        conditions: Conditions,
         *,
         stamp: Mapping[str, str] | None = None,
         force: bool = False,
@@ -88,10 +90,20 @@ class Store:
             raise OutputRefusal(
                 Problem("", f"another run is writing to {self._out}", "wait until it ends, or choose another --out")
             )
-        if not self._force:
-            found = ((point, read_completion(self._out, point, self._conditions)) for point in self._experiment.points)
-            self._complete = {point.label: record for point, record in found if record is not None}
+        found = self._standings()
+        self._complete = {label: each.record for label, each in found.items() if each.record is not None}
         return self
+
+    def look(self) -> dict[str, Standing]:
+        """How every point stands, by its label. Refused where a run would be; makes, writes and locks nothing."""
+        self._refuse_unfit()
+        return self._standings()
+
+    def _standings(self) -> dict[str, Standing]:
+        points = self._experiment.points
+        if self._force:
+            return {point.label: Standing(None, "--force runs all points again") for point in points}
+        return {point.label: standing(self._out, point, self._conditions.of(point)) for point in points}
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -105,12 +117,16 @@ class Store:
         """Labels of the points that are complete."""
         return frozenset(self._complete)
 
-    @property
-    def finished(self) -> bool:
-        """Whether every point is complete and nothing that is written last is missing."""
-        names = (layout.DOCUMENT, *layout.WRITTEN_LAST)
-        whole = all((self._out / name).exists() for name in names)
-        return whole and len(self._complete) == len(self._experiment.points)
+    def finished(self, partial: Mapping[str, object] | None = None) -> bool:
+        """Whether what is written last is there and of the complete points. `partial`: what it should leave out."""
+        expected = {layout.DOCUMENT: self._document, **self._summaries(), **self._documents()}
+        if any(_content(self._out / name) != content for name, content in expected.items()):
+            return False
+        try:
+            run = json.loads((self._out / layout.RUN).read_bytes())
+        except (OSError, ValueError):
+            return False
+        return isinstance(run, dict) and run.get("partial") == partial
 
     def completions(self) -> tuple[Completion, ...]:
         """The records of all complete points, in the experiment's order."""
@@ -122,26 +138,26 @@ class Store:
         """Write a point's files, then its record; the files' paths. `RunFailure` when the disk does not take them."""
         with self._writing():
             self._begin()
-            (self._out / layout.record_path(point.label)).unlink(missing_ok=True)
-            document = point.document.encode() if point.label else self._document
-            write_bytes(self._out / layout.document_path(point), document)
+            self._drop(point)
+            write_bytes(self._out / layout.document_path(point), self._document_of(point))
             for observe in point.plan.observes():
                 produced = _produced_by(observe, observed)
                 for save in observe.saves:
                     self._write_save(layout.save_path(point, observe, save), save, produced, point.digest)
-            record = complete(self._out, point, self._conditions, observed, seconds, peak_bytes)
+            terms = self._conditions.of(point)
+            record = complete(self._out, point, terms, observed, seconds, peak_bytes)
             write_bytes(self._out / layout.record_path(point.label), pretty(record.model_dump(mode="json")))
         self._complete[point.label] = record
         return tuple(self._out / name for name in layout.point_files(point))
 
     def finish(self, run: dict[str, object]) -> tuple[Path, ...]:
-        """Write the summary of all points and then run.json, which says that the run is whole; the files' paths."""
-        lines = self.summary()
+        """Write the summary of all complete points, and run.json, which says that the run is over; the files' paths."""
         with self._writing():
             self._begin()
-            write_bytes(self._out / layout.DOCUMENT, self._document)
-            write_bytes(self._out / layout.SUMMARY_CSV, summary_csv(lines))
-            write_bytes(self._out / layout.SUMMARY_JSON, summary_json(lines))
+            expected = {layout.DOCUMENT: self._document, **self._documents(), **self._summaries()}
+            for name, content in expected.items():
+                if _content(self._out / name) != content:
+                    write_bytes(self._out / name, content)
             write_bytes(self._out / layout.RUN, pretty(run))
         first = () if self._experiment.points[0].label == "" else (layout.DOCUMENT,)
         return tuple(self._out / name for name in (*first, *layout.WRITTEN_LAST))
@@ -149,6 +165,25 @@ class Store:
     def summary(self) -> Sequence[SummaryLine]:
         """The lines of every complete point, kept ones included."""
         return [line for record in self.completions() for line in record.summary]
+
+    def _document_of(self, point: Point) -> bytes:
+        return point.document.encode() if point.label else self._document
+
+    def _documents(self) -> dict[str, bytes]:
+        """What the documents of all complete points hold, by their paths."""
+        complete = (point for point in self._experiment.points if point.label in self._complete)
+        return {layout.document_path(point): self._document_of(point) for point in complete}
+
+    def _summaries(self) -> dict[str, bytes]:
+        lines = self.summary()
+        return {layout.SUMMARY_CSV: summary_csv(lines), layout.SUMMARY_JSON: summary_json(lines)}
+
+    def _drop(self, point: Point) -> None:
+        """Remove a point's record, and then what it speaks of."""
+        (self._out / layout.record_path(point.label)).unlink(missing_ok=True)
+        _, *saves = layout.point_files(point)
+        for name in saves:
+            (self._out / name).unlink(missing_ok=True)
 
     def _refuse_unfit(self) -> None:
         if (part := layout.too_long(self._experiment)) is not None:
@@ -204,6 +239,9 @@ class Store:
             for record in (self._out / layout.HIDDEN / "points").glob("*.json"):
                 record.unlink()
         self._remove(layout.WRITTEN_LAST)
+        for point in self._experiment.points:
+            if point.label not in self._complete:
+                self._drop(point)  # What is left of other conditions is not to be taken for this run's.
         owner = Owner(digest=self._experiment.digest, files=layout.run_files(self._experiment))
         write_bytes(self._out / layout.OWNER, pretty(owner.model_dump(mode="json")))
         write_bytes(self._out / layout.DOCUMENT, self._document)
@@ -246,3 +284,10 @@ def _produced_by(observe: Observe, observed: tuple[Observed, ...]) -> Observed:
         if step.path == observe.path:
             return step
     raise RunFailure(f"the run brought nothing for the step {'/'.join(observe.path)}")
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None

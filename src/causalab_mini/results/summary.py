@@ -1,6 +1,6 @@
 """The summary of a run: one line per point, observe step and metric (and layer, of a stacked site).
 
-`mean` and `sd` are over the rows that were scored; a metric whose values are lists has neither.
+`mean`, `sd` and the interval `low` to `high` are over the rows that were scored; a metric of lists has none of them.
 """
 
 from __future__ import annotations
@@ -8,17 +8,19 @@ from __future__ import annotations
 import csv
 import io
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from causalab_mini.plan.nodes import Point
+from causalab_mini.results.bootstrap import interval
 from causalab_mini.results.records import MetricTable, Observed, TableRow
 from causalab_mini.results.strict import compact, pretty
 from causalab_mini.results.tables import settled
 from causalab_mini.vocabulary.reasons import Reason
 
-OWN = ("point", "observe", "metric", "mean", "sd", "n_scored", "n_rows")
+OWN = ("point", "observe", "metric", "mean", "sd", "low", "high", "n_scored", "n_rows")
 """The columns that are not axes. An axis of the same name is written as `axis.<name>`."""
 STACKED = (*OWN[:3], "layer", *OWN[3:])
 """The same in a run that scores some stacked site."""
@@ -28,7 +30,8 @@ class SummaryLine(BaseModel):
     """One metric of one observe step of one point; of a stacked site, at one layer.
 
     `observe` is the step's name, or `step/intervention` where a step ran several. `sd` is the sample standard
-    deviation, None under two scored rows.
+    deviation, `low` and `high` the 95 % interval of the mean by a bootstrap over rows; None under two scored rows.
+    `reasons` counts why rows have no value.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +46,9 @@ class SummaryLine(BaseModel):
     n_rows: int
     layer: int | None = None
     n_non_finite: int = 0
+    low: float | None = None
+    high: float | None = None
+    reasons: dict[str, int] = {}
 
     def cells(self, own: Sequence[str] = OWN) -> dict[str, object]:
         """The line with its axes as columns: the point, the axes, then the rest."""
@@ -94,8 +100,11 @@ def _lines(point: Point, step: Observed, table: MetricTable) -> Iterator[Summary
 
 
 def _line(point: Point, step: Observed, table: MetricTable, rows: list[TableRow], layer: int | None) -> SummaryLine:
-    scored = [value for value, reason in map(settled, rows) if reason is None]
+    found = [settled(row) for row in rows]
+    scored = [value for value, reason in found if reason is None]
     numbers = [float(value) for value in scored if isinstance(value, int | float)]
+    reasons = Counter(reason.value for _, reason in found if reason is not None)
+    sure = interval(numbers)
     return SummaryLine(
         point=point.label,
         axes=dict(point.axes),
@@ -106,5 +115,8 @@ def _line(point: Point, step: Observed, table: MetricTable, rows: list[TableRow]
         n_scored=len(scored),
         n_rows=len(rows),
         layer=layer,
-        n_non_finite=sum(reason is Reason.NON_FINITE for _, reason in map(settled, rows)),
+        n_non_finite=reasons[Reason.NON_FINITE.value],
+        low=None if sure is None else sure.low,
+        high=None if sure is None else sure.high,
+        reasons=dict(sorted(reasons.items())),
     )

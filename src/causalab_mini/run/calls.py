@@ -24,7 +24,7 @@ from causalab_mini.run.picking import pickers
 from causalab_mini.run.recurrence import NOTHING, States, during
 from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
 from causalab_mini.run.values import Values
-from causalab_mini.run.visits import Arguments, EditCells, KeepCells, edited, gather_stops, split, visit
+from causalab_mini.run.visits import Arguments, EditCells, KeepCells, Report, edited, gather_stops, split, visit
 from causalab_mini.schedule.ir import Call, Frame, Lane, Schedule
 from causalab_mini.schedule.passes.layers import entering_keep
 
@@ -251,12 +251,12 @@ class CallRunner:
         value = self._values.value(lane.entry.twin, entering_keep(lane, layer))
         return torch.cat((value.new_zeros(width - len(value), value.shape[-1]), value))
 
-    def _report(self, now: _Now) -> Callable[[list[EditCells], Tensor], None]:
-        def report(cells: list[EditCells], largest: Tensor) -> None:
-            sizes = iter(largest.tolist())
+    def _report(self, now: _Now) -> Report:
+        def report(cells: list[EditCells], largest: Tensor, size: Tensor) -> None:
+            changes = zip(largest.tolist(), size.tolist(), strict=True)
             for cell in cells:
                 for at in cell.at:
-                    self._values.changed(cell.lane, cell.edit, at, next(sizes))
+                    self._values.changed(cell.lane, cell.edit, at, *next(changes))
 
         return report
 

@@ -22,6 +22,7 @@ class Holders:
         self._lanes_of: dict[str, set[int]] = {}
         self._holds: Counter[int] = Counter()
         self._used_by_call: dict[int, set[int]] = {}
+        self._calls = schedule.calls
         for label, lanes in lanes_of.items():
             self._points.setdefault(max(call_of[lane] for lane in lanes), []).append(label)
             self._lanes_of[label] = {owner for lane in lanes for owner in _family(schedule, lane)}
@@ -38,7 +39,7 @@ class Holders:
 
     def released(self, index: int) -> list[int]:
         """The lanes that nobody asks for once call `index` is done and its points are scored."""
-        free: list[int] = []
+        free = [lane for lane in self._calls[index].lanes if lane not in self._holds]  # nobody ever asks for these
         for held in (*(self._lanes_of[label] for label in self.finished(index)), self._used_by_call[index]):
             self._holds.subtract(held)
             free += [lane for lane in held if self._holds[lane] == 0]

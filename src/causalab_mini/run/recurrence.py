@@ -148,7 +148,7 @@ class States:
             argument = argument[[edit.at.index(at)]]
         return EditCells(slot, number, (0,), edit, argument, (at,), self._featurizers.some(edit.space))
 
-    def _report(self, cells: list[EditCells], largest: Tensor) -> None:
-        for cell, size in zip(cells, largest.tolist(), strict=True):
+    def _report(self, cells: list[EditCells], largest: Tensor, size: Tensor) -> None:
+        for cell, change, before in zip(cells, largest.tolist(), size.tolist(), strict=True):
             for at in cell.at:
-                self._values.changed(cell.lane, cell.edit, at, size)
+                self._values.changed(cell.lane, cell.edit, at, change, before)

@@ -62,12 +62,13 @@ class Reports:
                     forward.model,
                     tuple(0 if change is None else change.firings for change in changes),
                     tuple(None if change is None else change.largest for change in changes),
+                    tuple(change is not None and change.still for change in changes),
                 )
 
     def unmoved(self, writes: Iterable[WriteReport]) -> Iterator[str]:
         """A warning for every write that changed nothing on some rows."""
         for report in writes:
-            if still := sum(change == 0.0 for change in report.largest_change):
+            if still := sum(report.still):
                 rows = f"{still} of {len(report.firings)} rows"
                 yield f"write '{report.name}' of '{report.model}' changed nothing on {rows}"
 

@@ -5,7 +5,7 @@ Knows the order of calls and what becomes of values; refuses to know files and t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -49,8 +49,9 @@ class Run:
     """One run of an experiment's points on one loaded model.
 
     Iterate over `results()`; `prepared` says what will run, `done` counts what has. `skip`: labels of points to leave
-    out. `mode` is how hard the schedule is worked on; `batch_size` bounds the lanes of a call. `halved` counts the
-    calls that were run in halves because memory ran out.
+    out, which changes no bit of the others. `mode` is how hard the schedule is worked on; `batch_size` bounds the lanes
+    of a call. `halved` counts the calls that were run in halves because memory ran out. Where `stop` says so after a
+    call, no other follows.
     """
 
     experiment: Experiment
@@ -62,16 +63,16 @@ class Run:
     skip: Collection[str] = ()
     done: Cost = field(default_factory=Cost)
     halved: int = 0
+    stop: Callable[[], bool] = lambda: False
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The schedule of every point whose label is not in `skip`."""
-        points = (point for point in self.experiment.points if point.label not in self.skip)
+        """The schedule of every point whose label is not in `skip`: the calls of the whole one that they need."""
         mode = settled(self.mode, half=self.network.model.dtype != torch.float32)
         device = self.network.device
         item = self.network.model.dtype.itemsize
         limits = Limits.within(self.batch_size, free_bytes(device), item, accelerator=device.type != "cpu")
-        return prepare(points, self.checkpoint, mode, limits)
+        return prepare(self.experiment.points, self.checkpoint, mode, limits, self.skip)
 
     def results(self) -> Iterator[PointResult]:
         """Run the points, yielding each when its last value is known."""
@@ -83,8 +84,11 @@ class Run:
             self.done += Cost(0, -walk.calls.spared * self.checkpoint.depth)
             self.halved = walk.calls.halved
             for label in walk.holders.finished(index):
-                yield walk.finish(label)
+                if label not in self.skip:
+                    yield walk.finish(label)
             walk.release(index)
+            if self.stop():
+                return
 
 
 class _Walk:

@@ -38,12 +38,17 @@ class Continuation:
         return self.stops[0] if self.stops else None
 
 
+NOTHING = 1e-5
+"""A change is none when it is at most this part of the value's largest entry: what other calls round otherwise."""
+
+
 @dataclass(frozen=True)
 class Change:
-    """How often edits acted on a lane, and the largest change of any entry (None where none did)."""
+    """How often edits acted on a lane and the largest change of any entry (None where none did), which may be none."""
 
     firings: int
     largest: float | None
+    still: bool = False
 
 
 class Values:
@@ -52,7 +57,7 @@ class Values:
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
         self._kept: dict[int, dict[Keep, list[Tensor]]] = {}
-        self._changes: dict[int, dict[tuple[Edit, int], float]] = {}
+        self._changes: dict[int, dict[tuple[Edit, int], tuple[float, float]]] = {}
         self._continuations: dict[int, Continuation] = {}
 
     def keep(self, lane: int, keep: Keep, value: Tensor) -> None:
@@ -70,9 +75,9 @@ class Values:
         found = patterns.together(found)
         return found[0] if len(found) == 1 else torch.cat(found)
 
-    def changed(self, lane: int, edit: Edit, at: int, largest: float) -> None:
-        """Note that `edit` acted on `lane` at one column or step."""
-        self._changes.setdefault(lane, {})[edit, at] = largest
+    def changed(self, lane: int, edit: Edit, at: int, largest: float, size: float) -> None:
+        """Note that `edit` acted on `lane` at one column or step, where the largest entry was `size`."""
+        self._changes.setdefault(lane, {})[edit, at] = (largest, size)
 
     def change(self, lane: int, *edits: Edit, steps: int | None = None) -> Change:
         """What the edits of one write, one for each of its layers, did to the row bound to `lane`.
@@ -85,11 +90,12 @@ class Values:
             for at in edit.at
             if edit.frame == "prompt" or steps is None or at < steps
         )
-        sizes = [self._changes.get(owner, {}).get((edit, at)) for edit, at, owner in acts]
-        acted = [size for size in sizes if size is not None]
+        found = [self._changes.get(owner, {}).get((edit, at)) for edit, at, owner in acts]
+        acted = [change for change, _ in filter(None, found)]
+        still = bool(acted) and all(change <= NOTHING * size for change, size in filter(None, found))
         # A change that is not a number is the largest there can be.
         strange = next((size for size in acted if size != size), None)
-        return Change(len(acted), strange if strange is not None else max(acted, default=None))
+        return Change(len(acted), strange if strange is not None else max(acted, default=None), still)
 
     def generated(self, lane: int, continuation: Continuation) -> None:
         """Store what `lane` generated."""

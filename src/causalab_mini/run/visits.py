@@ -89,9 +89,11 @@ class Stop:
 
 
 class Report(Protocol):
-    """Told how much each cell of an edit changed: [n] largest absolute changes, in the order of the cells."""
+    """Told how much each cell of an edit changed, in the order of the cells: [n] largest absolute changes, and [n]
+    largest absolute entries before.
+    """
 
-    def __call__(self, cells: list[EditCells], largest: Tensor, /) -> None:
+    def __call__(self, cells: list[EditCells], largest: Tensor, size: Tensor, /) -> None:
         """Take the changes of one group."""
         ...
 
@@ -161,7 +163,8 @@ def edited(stop: Stop, t: Tensor, column_of: Callable[[int], int], report: Repor
         else:
             new = _changed(alike, group, x, was) if featurizer is None else _moved(featurizer, alike, group, x, was)
             one, other = x, new
-        report(group, (other.float() - one.float()).abs().amax(-1).cpu())
+        one = one.float()
+        report(group, (other.float() - one).abs().amax(-1).cpu(), one.abs().amax(-1).cpu())
         if feature is None:
             after[index] = new
         else:

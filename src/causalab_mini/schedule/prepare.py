@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from causalab_mini.checkpoint.facts import Checkpoint
@@ -14,6 +14,7 @@ from causalab_mini.schedule.limits import Limits, Shape, call_columns
 from causalab_mini.schedule.lower import lower
 from causalab_mini.schedule.optimize import Mode, Pass, Promise, optimize
 from causalab_mini.schedule.passes.cut import cut
+from causalab_mini.schedule.rest import rest
 
 BLOCK_WIDTHS = 16
 """How many vectors of the hidden width a block holds for a column: the residual stream, its norms, the MLP's inside."""
@@ -42,8 +43,14 @@ class Prepared:
         return max((step.promise for step in self.passes), key=list(Promise).index, default=Promise.EXACT)
 
 
-def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, limits: Limits | None = None) -> Prepared:
-    """The schedule of `points` under a mode that is settled (not `auto`)."""
+def prepare(
+    points: Iterable[Point],
+    checkpoint: Checkpoint,
+    mode: Mode,
+    limits: Limits | None = None,
+    known: Collection[str] = (),
+) -> Prepared:
+    """The schedule of `points` under a mode that is settled (not `auto`), without what only points `known` need."""
     chosen = tuple(points)
     lowered = lower((point.label, point.plan) for point in chosen)
     depth, family = checkpoint.depth, checkpoint.config.capability
@@ -60,4 +67,9 @@ def prepare(points: Iterable[Point], checkpoint: Checkpoint, mode: Mode, limits:
         window=checkpoint.config.window,
     )
     schedule, passes = optimize(lowered, mode, limits or Limits(), shape)
+    if known:
+        schedule = rest(schedule, known)
+        labels = {key[0] for key, _ in schedule.bindings}
+        chosen = tuple(point for point in chosen if point.label in labels)
+        lowered = lower((point.label, point.plan) for point in chosen if point.label not in known)
     return Prepared(chosen, schedule, mode, passes, cost(schedule, depth), cost(cut(lowered, shape), depth), shape)

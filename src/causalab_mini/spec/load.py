@@ -83,7 +83,11 @@ def load(text: bytes, name: str) -> Loaded:
     Raises `SyntaxRefusal`, or else with everything that can be found together `SweepRefusal`, `SchemaRefusal` or
     `ReferenceRefusal`, named for the first kind that is there.
     """
-    raw, lines = texts.parse(text)
+    return load_parsed(*texts.parse(text), name)
+
+
+def load_parsed(raw: JsonObject, lines: Lines, name: str) -> Loaded:
+    """The same of a document that is an object already; `lines` says where its parts stand."""
     expansion = survey(raw)
     look = _Look(expansion)
     points = iter([Point("", (), (), expansion.first())]) if expansion.problems else expansion.points()

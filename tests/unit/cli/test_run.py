@@ -13,7 +13,9 @@ from causalab_mini.results.summary import SummaryLine
 
 
 def line(point: str, mean: float | None, observe: str = "score") -> SummaryLine:
-    return SummaryLine(point=point, axes={}, observe=observe, metric="p", mean=mean, sd=None, n_scored=3, n_rows=4)
+    sure = {} if mean is None else {"sd": 0.25, "low": 0.125, "high": 0.75}
+    fields = {"sd": None, "n_scored": 3, "n_rows": 4, **sure}
+    return SummaryLine(point=point, axes={}, observe=observe, metric="p", mean=mean, **fields)
 
 
 def test_a_run_leaves_its_files_and_says_so(say: Callable, project: Path, model: Path) -> None:
@@ -26,7 +28,7 @@ def test_a_run_leaves_its_files_and_says_so(say: Callable, project: Path, model:
     ]
     assert all((project / path).is_file() for path in told.out.splitlines())
     assert told.err.count("done") == 2
-    assert told.err.splitlines()[-1].split() == ["layer=1", "best", "-", "2", "/", "2"]
+    assert told.err.splitlines()[-2].split() == ["layer=1", "best", "-", "-", "-", "2", "/", "2"]
     assert (project / "out/document.json").read_bytes() == (project / "swap.json").read_bytes()
 
     record = json.loads((project / "out/run.json").read_bytes())
@@ -84,20 +86,20 @@ def test_another_experiments_directory_is_refused_at_once(say: Callable, project
 
 def test_the_table_shows_points_and_metrics() -> None:
     assert summary_table([line("index=0", 0.5), line("index=10", None)], Path("out")) == (
-        "point     metric  mean  n scored / n rows\n"
-        "--------  ------  ----  -----------------\n"
-        "index=0   p        0.5              3 / 4\n"
-        "index=10  p          -              3 / 4"
+        "point     metric  mean    sd  95 % interval  n scored / n rows\n"
+        "--------  ------  ----  ----  -------------  -----------------\n"
+        "index=0   p        0.5  0.25  0.125 to 0.75              3 / 4\n"
+        "index=10  p          -     -              -              3 / 4"
     )
 
 
 def test_the_layers_of_a_stacked_site_have_a_column() -> None:
     lines = [line("", 0.5).model_copy(update={"layer": layer}) for layer in (11, None)]
     assert summary_table(lines, Path("out")) == (
-        "metric  layer  mean  n scored / n rows\n"
-        "------  -----  ----  -----------------\n"
-        "p       11      0.5              3 / 4\n"
-        "p               0.5              3 / 4"
+        "metric  layer  mean    sd  95 % interval  n scored / n rows\n"
+        "------  -----  ----  ----  -------------  -----------------\n"
+        "p       11      0.5  0.25  0.125 to 0.75              3 / 4\n"
+        "p               0.5  0.25  0.125 to 0.75              3 / 4"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from causalab_mini.plan.nodes import Experiment, Observe, Plan, Point, Save
+from causalab_mini.results.conditions import Conditions
 from causalab_mini.results.records import Bundle, MetricTable, NearTie, Observed, TableRow, WriteReport
 from causalab_mini.vocabulary.reasons import Reason
 
@@ -26,6 +27,11 @@ def point(label: str, *observes: Observe) -> Point:
 def experiment(*labels: str, digest: str = "experiment") -> Experiment:
     """An experiment of these points."""
     return Experiment(digest, tuple(point(label) for label in labels), (("weekdays/train", "table-digest"),))
+
+
+def under(code: str, **tables: str) -> Conditions:
+    """Conditions of a run by some code on some tables."""
+    return Conditions({"the code": code}, tables)
 
 
 def row(value: object, reason: Reason | None = None, number: int = 0) -> TableRow:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import getpass
 import json
 import socket
-from dataclasses import replace
 from pathlib import Path
 
-from tests.unit.results.build import experiment, observed
+from tests.unit.results.build import experiment, observed, under
 
 from causalab_mini.results.completion import Completion
 from causalab_mini.results.provenance import (
@@ -16,7 +15,6 @@ from causalab_mini.results.provenance import (
     ModelRecord,
     ScheduleRecord,
     code_digest,
-    conditions,
     run_record,
     versions,
 )
@@ -31,7 +29,7 @@ SCHEDULE = ScheduleRecord("naive", "exact", (), 6, 100, 6, 100, 3, 50)
 
 def completions(out: Path) -> tuple[Completion, ...]:
     work = experiment("index=0", "index=1")
-    with Store(out, work, b"{}", "c") as store:
+    with Store(out, work, b"{}", under("c")) as store:
         for point in work.points:
             store.write(point, (observed(point.label),), 0.25, 1000)
         return store.completions()
@@ -44,7 +42,7 @@ def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
     assert list(record) == [
         *("digest", "model", "data", "featurizers", "code", "versions", "engine", "device", "dtype"),
         *("attn_implementation", "batch_size", "eos_ids", "generation", "schedule", "near_ties", "writes", "warnings"),
-        *("points", "seconds", "peak_bytes"),
+        *("overrides", "partial", "points", "seconds", "peak_bytes"),
     ]
     assert list(record["model"]) == ["key", "revision", "source", "resolved", "files"]  # type: ignore[call-overload]
     assert record["data"] == {"weekdays/train": "table-digest"}
@@ -52,7 +50,8 @@ def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
     assert record["points"] == {"run": 1, "kept": 1}
     assert record["seconds"] == 0.5
     assert record["peak_bytes"] == 1000
-    assert record["warnings"] == ["something odd"]
+    assert record["warnings"] == ["something odd, at 2 of 2 points, first index=0"]
+    assert (record["overrides"], record["partial"]) == ({}, None)
     assert record["schedule"] == {
         "mode": "naive",
         "promise": "exact",
@@ -78,6 +77,7 @@ def test_the_record_has_every_promised_key(tmp_path: Path) -> None:
         "model": "patched",
         "firings": [1, 0],
         "largest_change": [None, None],
+        "still": 0,
     }
 
 
@@ -90,24 +90,11 @@ def test_the_record_is_strict_json_and_names_no_machine(tmp_path: Path) -> None:
     assert f'"{getpass.getuser()}"' not in text
 
 
-def test_conditions_change_with_everything_a_number_depends_on() -> None:
-    work = experiment("")
-    base = conditions(work, MODEL, MACHINERY, "fast")
-    assert base == conditions(work, MODEL, MACHINERY, "fast")
-    others = (
-        conditions(replace(work, tables=(("weekdays/train", "other"),)), MODEL, MACHINERY, "fast"),
-        conditions(work, replace(MODEL, resolved="other"), MACHINERY, "fast"),
-        conditions(work, MODEL, replace(MACHINERY, engine="hooks"), "fast"),
-        conditions(work, MODEL, replace(MACHINERY, batch_size=3), "fast"),
-        conditions(work, MODEL, MACHINERY, "exact"),
-    )
-    assert len({base, *others}) == 6
-
-
-def test_conditions_do_not_change_with_a_models_name() -> None:
-    assert conditions(experiment(""), MODEL, MACHINERY, "fast") == conditions(
-        experiment(""), replace(MODEL, key="other"), MACHINERY, "fast"
-    )
+def test_what_is_left_out_is_told(tmp_path: Path) -> None:
+    work, found = experiment("index=0", "index=1", "index=2"), completions(tmp_path)
+    record = run_record(work, MODEL, MACHINERY, SCHEDULE, (), found, 0, limit=5, overrides={"a.b": 1})
+    assert record["partial"] == {"rows": 5, "points": {"complete": 2, "all": 3}}
+    assert record["overrides"] == {"a.b": 1}
 
 
 def test_code_and_versions() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from safetensors import safe_open
-from tests.unit.results.build import experiment, observe, observed, point
+from tests.unit.results.build import experiment, observe, observed, point, under
 
 from causalab_mini.errors import OutputRefusal, RunFailure
 from causalab_mini.plan.nodes import Experiment, Save
@@ -34,7 +34,7 @@ def run(
 ) -> list[str]:
     """Run what is not complete; the labels that were run. `only`: stop after so many, as a kill would."""
     ran: list[str] = []
-    with Store(out, work, document, conditions, force=force) as store:
+    with Store(out, work, document, under(conditions), force=force) as store:
         for each in work.points:
             if each.label in store.kept:
                 continue
@@ -75,7 +75,7 @@ def test_children_of_a_list_have_directories(tmp_path: Path) -> None:
 
 def test_a_bundle_holds_values_under_their_names(tmp_path: Path) -> None:
     work = experiment("")
-    with Store(tmp_path, work, DOCUMENT, "c", stamp={"dtype": "fp32"}) as store:
+    with Store(tmp_path, work, DOCUMENT, under("c"), stamp={"dtype": "fp32"}) as store:
         store.write(work.points[0], (observed(""),), 0.1)
     with safe_open(tmp_path / "ids/generated.safetensors", "pt") as stored:
         assert stored.keys() == ["patched.generated"]
@@ -99,7 +99,6 @@ def test_complete_points_are_kept_and_summarized(tmp_path: Path) -> None:
     [
         lambda out: (out / "index=0/p.json").unlink(),
         lambda out: (out / "index=0/p.json").write_text("[]"),
-        lambda out: (out / "index=0/document.json").unlink(),
         lambda out: [record.write_text("{}") for record in (out / ".run/points").iterdir()],
     ],
 )
@@ -107,6 +106,15 @@ def test_a_point_that_is_not_as_it_was_left_is_run_again(tmp_path: Path, spoil: 
     run(tmp_path, experiment("index=0"))
     spoil(tmp_path)  # type: ignore[operator]
     assert run(tmp_path, experiment("index=0")) == ["index=0"]
+
+
+def test_a_document_that_is_not_as_it_was_left_is_written_again(tmp_path: Path) -> None:
+    run(tmp_path, experiment("index=0"))
+    for name in ("index=0/document.json", "document.json", "summary.csv", "run.json"):
+        before = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(before[: len(before) // 2])
+        assert run(tmp_path, experiment("index=0")) == []
+        assert (tmp_path / name).read_bytes() == before
 
 
 def test_other_conditions_run_every_point_again(tmp_path: Path) -> None:
@@ -179,7 +187,7 @@ def test_force_runs_complete_points_again(tmp_path: Path) -> None:
 def test_force_that_fails_at_once_loses_nothing(tmp_path: Path) -> None:
     run(tmp_path, experiment("index=0", digest="first"))
     before = visible(tmp_path)
-    with pytest.raises(ZeroDivisionError), Store(tmp_path, experiment("", digest="b"), b"{}", "c", force=True):
+    with pytest.raises(ZeroDivisionError), Store(tmp_path, experiment("", digest="b"), b"{}", under("c"), force=True):
         raise ZeroDivisionError
     assert visible(tmp_path) == before
 
@@ -202,8 +210,8 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 
 def test_two_runs_cannot_share_a_directory(tmp_path: Path) -> None:
     work = experiment("index=0")
-    with Store(tmp_path, work, DOCUMENT, "c") as first:
-        with pytest.raises(OutputRefusal, match="another run is writing"), Store(tmp_path, work, DOCUMENT, "c"):
+    with Store(tmp_path, work, DOCUMENT, under("c")) as first:
+        with pytest.raises(OutputRefusal, match="another run is writing"), Store(tmp_path, work, DOCUMENT, under("c")):
             pass
         first.write(work.points[0], (observed("index=0"),), 0.1)
     assert run(tmp_path, work) == []
@@ -211,11 +219,11 @@ def test_two_runs_cannot_share_a_directory(tmp_path: Path) -> None:
 
 def test_a_refused_or_failed_start_leaves_nothing(tmp_path: Path) -> None:
     out = tmp_path / "a" / "b"
-    with pytest.raises(ZeroDivisionError), Store(out, experiment(""), DOCUMENT, "c"):
+    with pytest.raises(ZeroDivisionError), Store(out, experiment(""), DOCUMENT, under("c")):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
     out.mkdir(parents=True)
-    with pytest.raises(ZeroDivisionError), Store(out, experiment(""), DOCUMENT, "c"):
+    with pytest.raises(ZeroDivisionError), Store(out, experiment(""), DOCUMENT, under("c")):
         raise ZeroDivisionError
     assert list(out.iterdir()) == []
 
@@ -267,7 +275,7 @@ def test_what_a_kill_leaves_beside_is_overwritten(tmp_path: Path) -> None:
 
 def test_a_step_that_brought_nothing_is_a_failure(tmp_path: Path) -> None:
     work = experiment("")
-    with Store(tmp_path, work, DOCUMENT, "c") as store, pytest.raises(RunFailure, match="brought nothing"):
+    with Store(tmp_path, work, DOCUMENT, under("c")) as store, pytest.raises(RunFailure, match="brought nothing"):
         store.write(work.points[0], (), 0.1)
 
 
@@ -277,7 +285,7 @@ def test_a_full_disk_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device", "p.json")
 
-    with Store(tmp_path, work, DOCUMENT, "c") as store:
+    with Store(tmp_path, work, DOCUMENT, under("c")) as store:
         monkeypatch.setattr(files.os, "replace", full)
         with pytest.raises(RunFailure, match="No space left"):
             store.write(work.points[0], (observed(""),), 0.1)

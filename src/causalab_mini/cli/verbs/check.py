@@ -18,6 +18,7 @@ from causalab_mini.cli.options import (
     Limit,
     Points,
     ScheduleName,
+    Set,
     Weights,
     voice_of,
 )
@@ -50,6 +51,7 @@ def check(
         DeviceMap | None, typer.Option("--device-map", help="Where the weights sit; the best there is if not said.")
     ] = None,
     gen: Gen = None,
+    sets: Set = None,
     data_root: DataRoot = DEFAULT_DATA_ROOT,
     weights: Weights = None,
     as_json: AsJson = False,
@@ -66,7 +68,7 @@ def check(
     entry in its row, or tokens that differ without a near tie.
     """
     voice = voice_of(context)
-    compiled = compile_document(document, voice, data_root, weights, need_weights=True, gen=gen, limit=limit)
+    compiled = compile_document(document, voice, data_root, weights, need_weights=True, gen=gen, sets=sets, limit=limit)
     voice.warn(compiled.experiment.warnings)
 
     from causalab_mini.cli.checking import checked

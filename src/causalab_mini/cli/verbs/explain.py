@@ -14,6 +14,7 @@ from causalab_mini.cli.options import (
     DocumentPath,
     Gen,
     ScheduleName,
+    Set,
     Weights,
     voice_of,
 )
@@ -40,6 +41,7 @@ def explain(
         bool, typer.Option("--rows", help="Also every row's tokens, and which are read or written.")
     ] = False,
     gen: Gen = None,
+    sets: Set = None,
     data_root: DataRoot = DEFAULT_DATA_ROOT,
     weights: Weights = None,
     as_json: AsJson = False,
@@ -53,7 +55,7 @@ def explain(
     from causalab_mini.cli.strips import painted, plain, room
 
     voice = voice_of(context)
-    compiled = compile_document(document, voice, data_root, weights, gen=gen)
+    compiled = compile_document(document, voice, data_root, weights, gen=gen, sets=sets)
     voice.warn(compiled.experiment.warnings)
     page = explanation(
         compiled,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -16,20 +17,29 @@ from causalab_mini.cli.options import (
     DocumentPath,
     EngineName,
     Gen,
+    Limit,
+    Points,
     ScheduleName,
+    Set,
     Weights,
     voice_of,
 )
+from causalab_mini.cli.progress import Display, display_of, progress, summary_table
 from causalab_mini.cli.reading import compile_document
+from causalab_mini.cli.voice import Voice
 from causalab_mini.errors import OutputRefusal, Problem
 
 if TYPE_CHECKING:
+    from causalab_mini.cli.session import Done, Planned
     from causalab_mini.results.summary import SummaryLine
 
 EXAMPLES = (
     "causalab-mini run documents/v2/generate_probe.json --out out/gen",
     "causalab-mini run documents/real/weekdays_patching.json --out out/real --weights ~/models/smollm2",
     "causalab-mini run documents/v2/layer_position.json --out out/grid --batch-size 8 --engine hooks",
+    "causalab-mini run documents/v2/generate_steer.json --out out/try --limit 2 --points step=0 "
+    "--set interventions.steer.decode=5",
+    "causalab-mini run documents/v2/layer_position.json --out out/grid --dry-run",
 )
 
 
@@ -53,48 +63,106 @@ def run(
     ] = ScheduleName.AUTO,
     weights: Weights = None,
     gen: Gen = None,
+    sets: Set = None,
+    limit: Limit = None,
+    points: Points = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what another run left in DIR.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail where a write changed nothing on some row.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the points that would run or be skipped, and why; run nothing.")
+    ] = False,
+    display: Annotated[
+        Display | None,
+        typer.Option("--display", help="How progress shows: a bar, a line a point, nothing.", show_default=False),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but the paths, warnings and errors.")] = False,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Run a document and write its results into a directory.
 
     Points that are complete there under the same document, data, model, code and settings are kept, so saying it
-    again goes on where it stopped. At the end: the paths written, and the summary. The exit code is 1 where a
-    number that was scored is not finite, although everything is written.
+    again goes on where it stopped. Ctrl-C lets the call in flight end and its points be written. At the end: the paths
+    written, and the summary. With --limit or --points the results are partial, and run.json says so.
+
+    The exit code is 1 where a number that was scored is not finite, or with --strict a write changed nothing;
+    everything is written all the same.
     """
     voice = voice_of(context)
     if out is None or not out.strip():
         raise OutputRefusal(Problem("", "run needs a directory for its results", f"say --out out/{document.stem}"))
-    compiled = compile_document(document, voice, data_root, weights, need_weights=True, gen=gen)
+    compiled = compile_document(document, voice, data_root, weights, need_weights=True, gen=gen, sets=sets, limit=limit)
     voice.warn(compiled.experiment.warnings)
 
-    from causalab_mini.cli.progress import progress, summary_table
-    from causalab_mini.cli.session import Settings, perform
-    from causalab_mini.results.summary import summary_cells
+    from causalab_mini.cli.selection import selected
+    from causalab_mini.cli.session import Settings, perform, planned
 
     device = None if device_map is None else device_map.value
-    settings = Settings(engine.value, device, batch_size, schedule.value, force)
-    with progress(voice, len(compiled.experiment.points)) as report:
+    chosen = selected(compiled.experiment, points) if points else None
+    settings = Settings(engine.value, device, batch_size, schedule.value, force, chosen)
+    if dry_run:
+        return _foretell(voice, planned(compiled, Path(out), settings))
+    asked = len(compiled.experiment.points) if chosen is None else len(chosen)
+    with progress(voice, asked, display_of(display, quiet=quiet)) as report:
         done = perform(compiled, Path(out), settings, report)
-    voice.warn(done.warnings)
-    text = "\n".join(str(path) for path in done.written)
-    strange = [line for line in done.summary if line.n_non_finite]
+    return _tell(voice, done, Path(out), compiled.experiment.digest, strict=strict, quiet=quiet)
+
+
+def _tell(voice: Voice, done: Done, out: Path, digest: str, *, strict: bool, quiet: bool) -> None:
+    """Say what a run left, and what is wrong with it."""
+    from causalab_mini.results.summary import summary_cells
+
+    voice.warn((*done.warnings, *done.unscored))
+    strange = [_strange(line) for line in done.summary if line.n_non_finite]
+    idle = list(done.idle) if strict else []
     voice.answer(
-        text,
+        "\n".join(str(path) for path in done.written),
         {
-            "ok": not strange,
-            "digest": compiled.experiment.digest,
-            "out": str(Path(out)),
+            "ok": not (strange or idle),
+            "digest": digest,
+            "out": str(out),
             "points": {"run": done.run, "kept": done.kept},
+            "partial": done.partial,
             "files": [str(path) for path in done.written],
             "summary": summary_cells(done.summary),
-            "non_finite": [_strange(line) for line in strange],
+            "warnings": list(done.warnings),
+            "unscored": list(done.unscored),
+            "non_finite": strange,
+            "idle_writes": list(done.idle),
         },
     )
-    voice.tell(summary_table(done.summary, Path(out)))
+    if not quiet:
+        voice.tell(summary_table(done.summary, out))
+    if done.partial is not None:
+        voice.tell(_partial(done.partial))
+    code = 0
     if strange:
-        raise typer.Exit(voice.strange([_strange(line) for line in strange]))
+        code = voice.blamed(strange, "such rows have no value and the reason non_finite")
+    if idle:
+        code = voice.blamed(idle, "check says what each write does; without --strict this is a warning")
+    if code:
+        raise typer.Exit(code)
+
+
+def _foretell(voice: Voice, found: Sequence[Planned]) -> None:
+    """Say what would run."""
+    lines = [f"{one.point or 'the document'}: {'run' if one.runs else 'skip'} ({one.reason})" for one in found]
+    count = sum(one.runs for one in found)
+    lines.append(f"{count} of {len(found)} points would run")
+    points = [{"point": one.point, "runs": one.runs, "reason": one.reason} for one in found]
+    voice.answer(
+        "\n".join(lines),
+        {"ok": True, "dry_run": True, "points": points, "run": count, "skip": len(found) - count},
+    )
+
+
+def _partial(partial: Mapping[str, object]) -> str:
+    """What is left out, in words."""
+    rows, points = partial["rows"], cast(Mapping[str, int], partial["points"])
+    parts = [] if rows is None else [f"the first {rows} rows of every table"]
+    if points["complete"] < points["all"]:
+        parts.append(f"{points['complete']} of {points['all']} points")
+    return f"partial: {', '.join(parts)}"
 
 
 def _strange(line: SummaryLine) -> str:

@@ -1,0 +1,99 @@
+"""What a finished point is kept under, and why it is not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.results.build import experiment, observe, observed, under
+
+from causalab_mini.plan.nodes import Batch, Decoding, Experiment, Forward, Plan, Point
+from causalab_mini.results.conditions import conditions
+from causalab_mini.results.provenance import Machinery, ModelRecord
+from causalab_mini.results.store import Store
+
+MODEL = ModelRecord("some/model", "main", "hub", "abc", {"a.safetensors": "2"})
+MACHINERY = Machinery("traced", "cpu", "fp32", "sdpa", None)
+
+
+def on(label: str, ref: str) -> Point:
+    """A point whose forwards read the rows of `ref`."""
+    step = replace(observe(), forwards=(Forward("original", "base", Batch(ref, "input", ()), Decoding(0), (), ()),))
+    return Point(label, (), f"digest-{label}", "{}", Plan("", (step,)))
+
+
+def test_each_of_them_is_one_by_name() -> None:
+    work = Experiment("e", (on("", "a/b"),), (("a/b", "table"),))
+    (point,) = work.points
+    base = conditions(work, MODEL, MACHINERY, "fast").of(point)
+    others = {
+        "the data of a/b": conditions(replace(work, tables=(("a/b", "other"),)), MODEL, MACHINERY, "fast"),
+        "the model's files": conditions(work, replace(MODEL, resolved="other"), MACHINERY, "fast"),
+        "--engine": conditions(work, MODEL, replace(MACHINERY, engine="hooks"), "fast"),
+        "the device": conditions(work, MODEL, replace(MACHINERY, device="cuda"), "fast"),
+        "the dtype": conditions(work, MODEL, replace(MACHINERY, dtype="bf16"), "fast"),
+        "the attention implementation": conditions(
+            work, MODEL, replace(MACHINERY, attn_implementation="eager"), "fast"
+        ),
+        "--batch-size": conditions(work, MODEL, replace(MACHINERY, batch_size=3), "fast"),
+        "--schedule": conditions(work, MODEL, MACHINERY, "exact"),
+    }
+    assert set(others) <= set(base)
+    assert {"the code", "torch", "transformers", "nnsight", "python"} <= set(base)
+    for name, other in others.items():
+        now = other.of(point)
+        assert [key for key in base if base[key] != now[key]] == [name]
+    assert base == conditions(work, replace(MODEL, key="other"), MACHINERY, "fast").of(point)
+
+
+def test_a_point_depends_on_its_own_tables_alone(tmp_path: Path) -> None:
+    work = Experiment("e", (on("k=1", "a/one"), on("k=2", "a/two")))
+    with Store(tmp_path, work, b"{}", under("c", **{"a/one": "1", "a/two": "2"})) as store:
+        for point in work.points:
+            store.write(point, (observed(point.label),), 0.1)
+        store.finish({})
+    edited = Store(tmp_path, work, b"{}", under("c", **{"a/one": "1", "a/two": "edited"})).look()
+    assert {label: found.reason for label, found in edited.items()} == {
+        "k=1": "complete",
+        "k=2": "changed since: the data of a/two",
+    }
+
+
+def test_every_reason_is_told(tmp_path: Path) -> None:
+    work = experiment(*(f"index={index}" for index in range(6)))
+    with Store(tmp_path, work, b"{}", under("c")) as store:
+        for point in work.points[:5]:
+            store.write(point, (observed(point.label),), 0.1)
+    (tmp_path / "index=1/p.json").unlink()
+    (tmp_path / "index=2/p.json").write_bytes((tmp_path / "index=2/p.json").read_bytes()[:40])
+    records = {json.loads(path.read_bytes())["point"]: path for path in (tmp_path / ".run/points").iterdir()}
+    records["index=3"].write_bytes(records["index=3"].read_bytes()[:40])
+    records["index=4"].write_text(json.dumps({**json.loads(records["index=4"].read_bytes()), "digest": "other"}))
+    before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    found = Store(tmp_path, work, b"{}", under("c")).look()
+    assert [each.reason for each in found.values()] == [
+        "complete",
+        "index=1/p.json is missing",
+        "index=2/p.json is not as it was written",
+        "its record cannot be read",
+        "its document is another",
+        "not run yet",
+    ]
+    assert Store(tmp_path, work, b"{}", under("d")).look()["index=0"].reason == "changed since: the code"
+    assert sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
+    forced = Store(tmp_path, work, b"{}", under("c"), force=True).look()
+    assert {each.reason for each in forced.values()} == {"--force runs all points again"}
+    assert Store(tmp_path / "new", work, b"{}", under("c")).look()["index=0"].reason == "not run yet"
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("many", [4, 7])
+def test_a_long_list_of_changes_is_cut(tmp_path: Path, many: int) -> None:
+    work = experiment("")
+    with Store(tmp_path, work, b"{}", under("c")) as store:
+        store.write(work.points[0], (observed(""),), 0.1)
+    other = replace(under("c"), shared={"the code": "c", **{f"n{index}": "" for index in range(many)}})
+    more = " and 3 more" if many == 7 else ""
+    assert Store(tmp_path, work, b"{}", other).look()[""].reason == f"changed since: n0, n1, n2, n3{more}"
