@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,7 @@ def test_what_a_run_warns_of_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> No
     perform = session.perform
 
     def odd(*arguments: Any) -> session.Done:
-        done = perform(*arguments)
-        return session.Done(done.written, done.run, done.kept, done.summary, ("something odd",))
+        return replace(perform(*arguments), warnings=("something odd",))
 
     monkeypatch.setattr(session, "perform", odd)
     with warnings.catch_warnings(record=True) as caught:
