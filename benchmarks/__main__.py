@@ -33,7 +33,7 @@ HEAD = (
     "| --- | ---: | ---: | ---: | ---: | ---: |",
 )
 STATES = "state_edits"
-STATES_HEAD = ("| on weekdays-deltanet | measured | wanted | |", "| --- | ---: | ---: | --- |")
+STATES_HEAD = ("| on a Gated DeltaNet model | measured | wanted | |", "| --- | ---: | ---: | --- |")
 PROCESS_HEAD = ("| whole processes | measured | wanted | |", "| --- | ---: | ---: | --- |")
 
 

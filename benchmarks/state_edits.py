@@ -1,4 +1,7 @@
-"""A recurrent state edited in six ways at one token of a long text, beside stepping token by token for every edit."""
+"""A recurrent state edited in six ways at one token of a long text, beside stepping token by token for every edit.
+
+The model is a random one with Gated DeltaNet in three blocks of four, unless a folder is named.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 import gc
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,12 +27,13 @@ from benchmarks.common import ENGINES
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.resolve import BUNDLED_FOLDER, resolve
 from causalab_mini.engine.modules import Network, load
+from causalab_mini.engine.values import quiet
 from causalab_mini.plan.compile import compile_experiment
 from causalab_mini.run.runner import Run
 from causalab_mini.schedule.cost import Cost
 from causalab_mini.spec.load import load as load_document
 
-MODEL = BUNDLED_FOLDER / "weekdays-deltanet"
+TOKENIZER = BUNDLED_FOLDER / "weekdays-llama"
 WORDS = "If today is Thursday, tomorrow is Friday. The day after Friday is Saturday. "
 TOKENS, WHERE, LAYER = 256, 128, 0
 SHARES = (0.1, 0.25, 0.4, 0.6, 0.8, 1.0)
@@ -130,6 +135,35 @@ class World:
         return torch.stack(found)
 
 
+def write_model(folder: Path) -> Path:
+    """A random model, seeded, with the bundled tokenizer, in `folder`."""
+    from transformers.models.qwen3_5.configuration_qwen3_5 import Qwen3_5TextConfig
+    from transformers.models.qwen3_5.modeling_qwen3_5 import Qwen3_5ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen3_5TextConfig(
+        vocab_size=json.loads((TOKENIZER / "config.json").read_bytes())["vocab_size"],
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=8,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=32,
+        linear_num_key_heads=4,
+        linear_num_value_heads=4,
+        linear_key_head_dim=32,
+        linear_value_head_dim=32,
+        max_position_embeddings=2 * TOKENS,
+        bos_token_id=0,
+        eos_token_id=1,
+        initializer_range=0.1,
+    )
+    Qwen3_5ForCausalLM(config).save_pretrained(folder)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(TOKENIZER / name, folder / name)
+    return folder
+
+
 def seconds(program: Callable[[], Tensor]) -> float:
     """CPU seconds of this process that `program` takes."""
     gc.collect()
@@ -141,7 +175,7 @@ def seconds(program: Callable[[], Tensor]) -> float:
 def main() -> None:
     """Check that the numbers agree, then time the two in turns."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--weights", type=Path, default=MODEL, help="a folder of a Gated DeltaNet model")
+    parser.add_argument("--weights", type=Path, help="a folder of a Gated DeltaNet model; default: a random one")
     parser.add_argument("--engine", choices=list(ENGINES), default="traced")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -150,8 +184,11 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with TemporaryDirectory() as root:
-        world = World(asked.weights.resolve(), Path(root), asked.engine)
-        one, other = world.run(), world.step_by_step()
+        with quiet():
+            weights = asked.weights or write_model(Path(root) / "model")
+        world = World(weights.resolve(), Path(root), asked.engine)
+        with quiet():
+            one, other = world.run(), world.step_by_step()
         difference = apart({"answer": one}, {"answer": other})
         turns = [(seconds(world.run), seconds(world.step_by_step)) for _ in range(asked.repeats)]
         ratio = median(own / loop for own, loop in turns)
