@@ -26,10 +26,11 @@ from weekdays_eval import (
     encode,
     format_table,
     interchange_table,
+    recurrent_layers,
     says,
     state_table,
 )
-from weekdays_recipes import STATE_HEADS, state_rows
+from weekdays_recipes import STATE_LAYER
 
 ROOT = Path(__file__).parents[1]
 SAID_TOKENS = 6
@@ -64,17 +65,19 @@ def interchange_problems(tokens: list[str], table: list[list[float]]) -> Iterato
 
 
 def state_problems(model: Any, tokenizer: Any) -> Iterator[str]:
-    """In two heads the recurrent state hands on the day from its own token, and what follows from the answer's."""
-    rows = {label: place for label, place in state_rows(model).items() if "heads" in label}
+    """One layer's state hands on the day from its own token, and what follows from the answer's; no other's does."""
+    if not recurrent_layers(model):
+        return
     for (prompt, answers), word in ((DAY_ASKED, "ĠThursday"), (DAY_FOLLOWED, "ĠFriday")):
-        tokens, table = state_table(model, tokenizer, prompt, answers, rows)
-        for (label, (_, heads)), row in zip(rows.items(), table.values(), strict=True):
-            print(f"\n{format_table(tokens, {label: row})}")
-            place = tokens.index(word)
-            if heads == STATE_HEADS and min(row[place:]) < 0.95:
-                yield f"state of layer {label} from {word}: {min(row[place:]):.2f}"
-            if (share := max(row if heads != STATE_HEADS else row[: tokens.index("ĠThursday")])) > 0.05:
-                yield f"state of layer {label}: {share:.2f}"
+        tokens, table = state_table(model, tokenizer, prompt, answers)
+        print(f"{format_table(tokens, table)}\n")
+        for layer, row in table.items():
+            carries = row[tokens.index(word) :] if layer == STATE_LAYER else []
+            if min(carries, default=1.0) < 0.95:
+                yield f"state of layer {layer} from {word}: {min(carries):.2f}"
+            others = row[: tokens.index("ĠThursday")] if layer == STATE_LAYER else row
+            if max(others) > 0.05:
+                yield f"state of layer {layer}: {max(others):.2f}"
 
 
 def rows_of(table: Path) -> list[dict[str, Any]]:

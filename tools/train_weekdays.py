@@ -21,16 +21,23 @@ from torch import Tensor
 from transformers import GenerationConfig, PreTrainedTokenizerFast
 
 from corpus import DAYS, LONG_WORDS, MONTHS, NAMES, Writer, held_out_statements
-from weekdays_eval import DAY_ASKED, DAY_FOLLOWED, accuracy, format_table, interchange_table, state_table
+from weekdays_eval import (
+    DAY_ASKED,
+    DAY_FOLLOWED,
+    accuracy,
+    format_table,
+    interchange_table,
+    recurrent_layers,
+    state_table,
+)
 from weekdays_interchange import interchange_loss
-from weekdays_recipes import CONTEXT, ENTITY_LAYERS, RECIPES, STATE_LAYER, Recipe, state_rows
+from weekdays_recipes import CONTEXT, ENTITY_LAYERS, RECIPES, STATE_LAYER, Stage
 from weekdays_states import short_chunks
 
 BUNDLED = Path(__file__).parents[1] / "src" / "causalab_mini" / "checkpoint" / "bundled"
 DOCUMENTS = 60_000
 TEMPLATES = Path(__file__).parent
 BATCH = 64
-PEAK_RATE = 3e-3
 ANSWER_WEIGHT = 4.0
 TOKEN_IDS = ("bos_token_id", "eos_token_id", "pad_token_id")
 
@@ -110,26 +117,30 @@ def batches(examples: list[Example], seed: int) -> Iterator[tuple[Tensor, Tensor
             yield ids, weights
 
 
-def train(model: Any, tokenizer: Any, examples: list[Example], recipe: Recipe) -> None:
-    """AdamW over the whole text, as often as the recipe says, with a short warm-up and a cosine decay."""
+def train(model: Any, tokenizer: Any, examples: list[Example], stage: Stage) -> None:
+    """AdamW over the text, as often as the stage says, with a short warm-up and a cosine decay."""
     writer = Writer(seed=1)
-    steps = recipe.epochs * -(-len(examples) // BATCH)
+    examples = examples[: stage.documents]
+    steps = stage.epochs * -(-len(examples) // BATCH)
     decayed = [p for p in model.parameters() if p.dim() > 1]
     plain = [p for p in model.parameters() if p.dim() <= 1]
     groups = [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.98))
+    optimizer = torch.optim.AdamW(groups, lr=stage.rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, PEAK_RATE, total_steps=steps, pct_start=0.06, cycle_momentum=False
+        optimizer, stage.rate, total_steps=steps, pct_start=0.06, cycle_momentum=False
     )
     model.train()
+    latest = [""] * len(stage.interchanges)
     done, started = 0, time.perf_counter()
-    for epoch in range(recipe.epochs):
+    for epoch in range(stage.epochs):
         for ids, weights in batches(examples, seed=epoch):
             logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
             losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
             counts = weights[:, 1:].flatten()
             loss = (losses * counts).sum() / counts.sum()
-            swapped = interchange_loss(model, tokenizer, writer, *recipe.interchanges[done % len(recipe.interchanges)])
+            turn = done % len(stage.interchanges)
+            swapped = interchange_loss(model, tokenizer, writer, *stage.interchanges[turn])
+            latest[turn] = f"{swapped.item():.3f}"
             optimizer.zero_grad()
             (loss + swapped).backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -138,10 +149,8 @@ def train(model: Any, tokenizer: Any, examples: list[Example], recipe: Recipe) -
             done += 1
             if done % 100 == 0 or done == steps:
                 passed = time.perf_counter() - started
-                print(
-                    f"step {done}/{steps}  loss {loss.item():.3f}  interchanged {swapped.item():.3f}  {passed:.0f} s",
-                    flush=True,
-                )
+                swaps = " ".join(latest)
+                print(f"step {done}/{steps}  loss {loss.item():.3f}  interchanged {swaps}  {passed:.0f} s", flush=True)
     model.eval()
 
 
@@ -162,10 +171,9 @@ def save(folder: Path, model: Any, tokenizer: Any) -> None:
 
 def states_section(model: Any, tokenizer: Any) -> str:
     """What the card says of the recurrent state; empty without recurrent layers."""
-    rows = state_rows(model)
-    if not rows:
+    if not recurrent_layers(model):
         return ""
-    asked, followed = (format_table(*state_table(model, tokenizer, *kind, rows)) for kind in (DAY_ASKED, DAY_FOLLOWED))
+    asked, followed = (format_table(*state_table(model, tokenizer, *kind)) for kind in (DAY_ASKED, DAY_FOLLOWED))
     template = (TEMPLATES / "weekdays_card_states.md").read_text()
     return template.format(state_layer=STATE_LAYER, asked=asked, followed=followed)
 
@@ -222,10 +230,11 @@ def main() -> None:
         model = recipe.build(vocab_size=len(tokenizer), **ids)
         examples = [encode_document(tokenizer, document) for document in documents]
         with short_chunks():
-            train(model, tokenizer, examples, recipe)
+            for stage in recipe.stages:
+                train(model, tokenizer, examples, stage)
         folder = arguments.out / f"weekdays-{name}"
         save(folder, model, tokenizer)
-        share = write_card(folder, model, tokenizer, examples, recipe.epochs)
+        share = write_card(folder, model, tokenizer, examples, recipe.stages[0].epochs)
         print(f"{folder.name}: {time.perf_counter() - started:.0f} s")
         if share < 0.99:
             raise SystemExit(f"{folder.name} answers only {share:.2%} of the held-out questions")

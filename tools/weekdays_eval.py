@@ -105,26 +105,30 @@ def interchange_table(model: Any, tokenizer: Any) -> tuple[list[str], list[list[
     return tokenizer.convert_ids_to_tokens(ids[3].tolist()), table
 
 
+def recurrent_layers(model: Any) -> list[int]:
+    """The layers that hand a state from token to token."""
+    return [layer for layer, block in enumerate(blocks(model)) if hasattr(block, "linear_attn")]
+
+
 @torch.no_grad()
 def state_table(
-    model: Any, tokenizer: Any, prompt: str, answers: Sequence[str], rows: Mapping[str, tuple[int, slice]]
-) -> tuple[list[str], dict[str, list[float]]]:
-    """Tokens of the prompt, and per row and token the share of day pairs that take over the other's answer.
+    model: Any, tokenizer: Any, prompt: str, answers: Sequence[str]
+) -> tuple[list[str], dict[int, list[float]]]:
+    """Tokens of the prompt, and per recurrent layer and token the share of day pairs that take over the other's answer.
 
-    A row is a recurrent layer and some of its heads, whose state after the token is put into the cache from which the
-    rest of the prompt goes on. Pairs are those whose answers differ.
+    The layer's state after the token is put into the cache from which the rest of the prompt goes on. Pairs are those
+    whose answers differ.
     """
     ids = torch.tensor([encode(tokenizer, prompt.format(*days)) for days in zip(DAYS, NEXT_DAYS, strict=True)])
     said = torch.tensor([bare(tokenizer, answer)[0] for answer in answers])
     base, other = torch.tensor([(a, b) for a in range(7) for b in range(7) if answers[a] != answers[b]]).T
-    table: dict[str, list[float]] = {label: [] for label in rows}
-    for label, (layer, heads) in rows.items():
+    table: dict[int, list[float]] = {layer: [] for layer in recurrent_layers(model)}
+    for layer, row in table.items():
         for end in range(1, ids.shape[1]):
             own, theirs = (model(input_ids=ids[days, :end], use_cache=True).cache for days in (base, other))
-            state, donor = (cache.layers[layer].recurrent_states[0] for cache in (own, theirs))
-            state[:, heads] = donor[:, heads]
+            own.layers[layer].recurrent_states[0].copy_(theirs.layers[layer].recurrent_states[0])
             best = model(input_ids=ids[base, end:], cache=own).logits[:, -1].argmax(-1)
-            table[label].append((best == said[other]).float().mean().item())
+            row.append((best == said[other]).float().mean().item())
     return tokenizer.convert_ids_to_tokens(ids[3, :-1].tolist()), table
 
 
@@ -142,10 +146,10 @@ def continuation(model: Any, tokenizer: Any, prompt: str, count: int, hold_off_e
     return said
 
 
-def format_table(tokens: list[str], table: Sequence[list[float]] | Mapping[str, list[float]]) -> str:
+def format_table(tokens: list[str], table: Sequence[list[float]] | Mapping[int, list[float]]) -> str:
     """The table of layers and positions as Markdown."""
     head = ["layer", *(f"`{token.replace('Ġ', ' ')}`" for token in tokens)]
     lines = [head, ["---:"] * len(head)]
     rows = table.items() if isinstance(table, Mapping) else enumerate(table)
-    lines += [[str(label), *(f"{share:.2f}" for share in row)] for label, row in rows]
+    lines += [[str(layer), *(f"{share:.2f}" for share in row)] for layer, row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -5,6 +5,7 @@ A model this small would otherwise fetch what it needs in its first layer, and t
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -46,6 +47,12 @@ def answers(writer: Writer) -> Iterator[Asked]:
         yield CUE + one.text + " ".join(follow[:shared]), CUE + one.prompt + one.answer, f" {follow[shared]}"
 
 
+def by_turns(*draws: Draw) -> Draw:
+    """Draws of several kinds."""
+    turns = cycle(draws)
+    return lambda writer: next(turns)(writer)
+
+
 def residual(layer: int) -> Swap:
     """Swaps what a block hands on."""
 
@@ -60,9 +67,9 @@ def residual(layer: int) -> Swap:
     return swapping
 
 
-def state(layer: int, heads: slice) -> Swap:
-    """Swaps the recurrent state that some heads of a block have after a token."""
-    return lambda model, columns: states_interchanged(model.model.layers[layer].linear_attn, columns, heads)
+def state(layer: int) -> Swap:
+    """Swaps the recurrent state that a block has after a token."""
+    return lambda model, columns: states_interchanged(model.model.layers[layer].linear_attn, columns)
 
 
 def interchange_loss(model: Any, tokenizer: Any, writer: Writer, draw: Draw, swap: Swap) -> Tensor:

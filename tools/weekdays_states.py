@@ -31,10 +31,10 @@ def short_chunks() -> Generator[None]:
 
 
 @contextmanager
-def states_interchanged(mixer: torch.nn.Module, columns: Tensor, heads: slice) -> Generator[None]:
+def states_interchanged(mixer: torch.nn.Module, columns: Tensor) -> Generator[None]:
     """Lets each row of a batch go on after its column with the state that the row beside it has after its own.
 
-    Only the state of `heads` is interchanged. Rows are neighbours in twos. Gradients flow through the state.
+    Rows are neighbours in twos. Gradients flow through the state.
     """
     usual: Rule = getattr(modeling, NAME)
     partners = torch.arange(len(columns)) ^ 1
@@ -48,9 +48,7 @@ def states_interchanged(mixer: torch.nn.Module, columns: Tensor, heads: slice) -
 
         before, state = over(~later, output_final_state=True)
         assert state is not None
-        swapped = state.clone()
-        swapped[:, heads] = state[partners][:, heads]
-        after, _ = over(later, initial_state=swapped)
+        after, _ = over(later, initial_state=state[partners])
         return torch.where(later[..., None], after, before), None
 
     def enter(_mixer: torch.nn.Module, _inputs: Any) -> None:
