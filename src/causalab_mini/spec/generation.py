@@ -90,7 +90,8 @@ def sampled(sample: Sample) -> str:
 def merged(layers: Sequence[Layer]) -> tuple[Setting, ...]:
     """What holds of all layers, by key: the strongest that states a key decides it; null takes it away.
 
-    The layers are left as they are. Keys that are not known, and records, set nothing.
+    The layers are left as they are. Keys that are not known, and records, set nothing. `min_new_tokens`, even 0, is
+    in place of `min_length`, as in `generate`.
     """
     found: dict[str, Setting] = {}
     for layer in layers:
@@ -101,6 +102,8 @@ def merged(layers: Sequence[Layer]) -> tuple[Setting, ...]:
             if value is not None:
                 path = layer.path if layer.source in (CHECKPOINT, COMMAND) else join(layer.path, key)
                 found[key] = Setting(key, _text(normal(key, value)), layer.source, path)
+    if "min_new_tokens" in found:
+        found.pop("min_length", None)
     return tuple(found[key] for key in sorted(found))
 
 

@@ -136,6 +136,20 @@ def test_every_processor_does_what_it_does_in_generate(llama: Desk, name: str) -
     assert told == of_generate(llama, **asked)
 
 
+@pytest.mark.parametrize("new", [0, 2])
+def test_a_least_of_new_tokens_is_in_place_of_a_least_length(llama: Desk, tmp_path: Path, new: int) -> None:
+    """The end is what the model would say at once, and the least length would hold it off to the last step."""
+    own = {"sequence_bias": [[[1], 40.0]], "min_length": 100, "min_new_tokens": new}
+    world = configured(llama, tmp_path, **own)
+    wanted = of_generate(world)
+    assert [len(ids) for ids in wanted] == [new + 1] * 3
+    stopping = {"steps": STEPS, "eos": "stop"}
+    for asked in (speaking(stopping, "checkpoint"), speaking(stopping, own=own)):
+        seen = world.one(asked)
+        lengths = seen.tensors("original.generated")["original.generated.lengths"].tolist()
+        assert [ids[:n] for ids, n in zip(seen.ids("original"), lengths, strict=True)] == wanted
+
+
 def _as_generate(name: str) -> object:
     from transformers import WatermarkingConfig
 
