@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.refusals.words import HEAD, METRIC, OTHER, READ, STEP, SWAP, WRITE, two_steps
 from tests.unit.spec.build import GONE, document
 
+IDS = f"{READ}.site"
 STEPS = [
     ([(f"{STEP}.rows.base", GONE)], f"{STEP}.rows", "the role 'base' of the intervention 'swap' has no rows", None),
     ([(f"{STEP}.rows.base", "../secret")], f"{STEP}.rows.base", "'../secret' is outside the data root", None),
@@ -22,6 +23,12 @@ STEPS = [
     (two_steps(("steps.first.outputs.m", "x")), "steps.first.outputs.m", "has a read 'x'", None),
     (two_steps(("interventions.means.reads.r.pos", {"last": 2})), f"{WRITE}.operand", "'m' has 2 tokens", None),
     (two_steps(("interventions.means.reads.r.site", "head")), f"{WRITE}.operand", "as wide as the vocabulary", None),
+    ([(IDS, "ids"), (f"{STEP}.outputs.m", {"read": "v_cf", "reduce": "mean"})], f"{STEP}.outputs.m.reduce",
+     "'v_cf' holds token ids, of which there is no mean", "none"),
+    ([(IDS, "ids"), (f"{STEP}.outputs.m", {"read": "v_cf", "reduce": "pca", "k": 1})], f"{STEP}.outputs.m.reduce",
+     "'v_cf' holds token ids, of which there is no pca", "none"),
+    ([("sites.early.component", "expert_indices"), (f"{STEP}.outputs.m", {"read": "v_cf", "reduce": "mean"})],
+     f"{STEP}.outputs.m.reduce", "'v_cf' holds expert ids, of which there is no mean", "none"),
     (two_steps(("steps.first.interventions", ["means", OTHER])), f"{WRITE}.operand", "the output 'm' is made 2 times",
      "rename one"),
     ([(f"{STEP}.interventions", {**OTHER, "decode": 1, "models": {"m": {"input": "bass", "writes": []}}})],

@@ -54,3 +54,12 @@ def test_one_change_is_not_refused_for_much_else(edits: list[tuple[str, object]]
     """A single slip gives one problem, or a few that follow from it."""
     found = problems(changed(*edits))
     assert len(found) <= 3, found
+
+
+def test_a_span_that_holds_nothing_is_the_only_problem():
+    """The write that takes its value is not refused for the number of its tokens."""
+    for span in ([3, 1], [2, 2]):
+        (problem,) = problems(changed(("interventions.swap.reads.v_cf.pos", {"span": span})))
+        assert problem.path == "interventions.swap.reads.v_cf.pos"
+    (problem,) = problems(changed(("interventions.swap.writes.patch.pos", {"span": [3, 1]})))
+    assert problem.path == "interventions.swap.writes.patch.pos"

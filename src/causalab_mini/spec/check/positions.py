@@ -102,10 +102,13 @@ def _article(number: int) -> str:
 
 
 def width(pos: Position, decode: int | None) -> int | None:
-    """How many tokens a position selects where that is fixed, or None; `{generated all}` is every step."""
+    """How many tokens a position selects where that is fixed, or None; `{generated all}` is every step.
+
+    None as well for a span that holds nothing, which is told of itself.
+    """
     if pos.generated and pos.all and pos.scope is None:
         return decode if decode is None or pos.token == "output" else decode - 1
-    return pos.width
+    return None if pos.width is not None and pos.width < 1 else pos.width
 
 
 def overlap(one: Position, other: Position) -> bool:

@@ -135,6 +135,10 @@ def _outputs(here: Here, step: Observe, own: tuple[Child, ...], path: str) -> It
         if output.reduce == "pca" and any(component is not None and component.pattern for component in components):
             message = f"'{output.read}' holds attention patterns, of which every row has its own width"
             yield Problem(f"{path}.{name}.reduce", message, "publish it with none or mean")
+        held = next((component for component in components if component is not None and component.ids), None)
+        if output.reduce != "none" and held is not None:
+            message = f"'{output.read}' holds {held.ids}, of which there is no {output.reduce}"
+            yield Problem(f"{path}.{name}.reduce", message, "publish it with none")
         for child in own:
             if name in child.intervention.metrics:
                 message = f"the output '{name}' has the name of a metric of '{child.name}'"
