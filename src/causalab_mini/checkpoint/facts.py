@@ -210,6 +210,11 @@ class Checkpoint:
             return f"the MLP of block {layer} is dense; mixtures of experts are {_numbers(tuple(sorted(mixtures)))}"
         return None
 
+    @property
+    def bare(self) -> bool:
+        """Whether embeddings enter the first block as they are."""
+        return self.config.capability is not None and self.config.capability.bare
+
     def fixed(self, component: Component) -> str | None:
         """Why a value of this checkpoint can only be read, where others of its name can be written."""
         mixer = None if self.config.capability is None else self.config.capability.mixer

@@ -62,7 +62,8 @@ class Capability:
     keys by a softmax that can be looked at. `head_dim`: the width of a head where the config does not say, if that is
     not the hidden width divided by the heads. `mixer`: what stands in place of attention in some blocks; `attends`:
     whether there is attention in others, and an MLP in any. `experts` and `chosen`: how many experts a mixture has and
-    a token passes, where the config does not say.
+    a token passes, where the config does not say. `bare`: whether embeddings enter the first block as they are, without
+    positions, a scale or a norm.
     """
 
     model_type: str
@@ -75,6 +76,7 @@ class Capability:
     head_dim: int | None = None
     mixer: Mixer | None = None
     attends: bool = True
+    bare: bool = True
     experts: int = 0
     chosen: int = 0
 
@@ -90,11 +92,13 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("gemma3_text", head_dim=256),
     Capability("mixtral", experts=8, chosen=2),
     Capability("qwen2_moe", experts=60, chosen=4),
-    Capability("gpt2", gated=False),
+    Capability("gpt2", gated=False, bare=False),
     Capability("gpt_neox", gated=False),
-    Capability("opt", gated=False),
+    Capability("opt", gated=False, bare=False),
     # Biases of scores come with a row for every head of every lane, which a block's lanes cannot be told from.
-    Capability("bloom", enters=False, attention="eager", attentions=("eager",), gated=False, patterns=False),
+    Capability(
+        "bloom", enters=False, attention="eager", attentions=("eager",), gated=False, patterns=False, bare=False
+    ),
     *(
         Capability(model_type, enters=False, head_dim=256, mixer=GATED_DELTANET)
         for model_type in ("qwen3_5_text", "qwen3_next")

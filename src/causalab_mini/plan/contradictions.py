@@ -13,11 +13,16 @@ from causalab_mini.plan.nodes import Place, Write
 from causalab_mini.vocabulary.reasons import Reason
 
 
-def contradictions(writes: Sequence[Write], rows: Sequence[Text]) -> Iterator[tuple[Write, Write, int]]:
-    """Pairs of writes that both set one value, with the first row in which they share a token."""
+def contradictions(
+    writes: Sequence[Write], rows: Sequence[Text], *, bare: bool = False
+) -> Iterator[tuple[Write, Write, int]]:
+    """Pairs of writes that both set one value, with the first row in which they share a token.
+
+    `bare`: embeddings are what enters the first block.
+    """
     absolute = [write for write in writes if write.mechanism.absolute]
     for first, second in combinations(absolute, 2):
-        if not _values(first.place) & _values(second.place) or _apart(first, second):
+        if not _values(first.place, bare) & _values(second.place, bare) or _apart(first, second):
             continue
         for row, text in enumerate(rows):
             if _cells(first, row, text) & _cells(second, row, text):
@@ -25,14 +30,16 @@ def contradictions(writes: Sequence[Write], rows: Sequence[Text]) -> Iterator[tu
                 break
 
 
-def _values(place: Place) -> set[tuple[str, int | None]]:
+def _values(place: Place, bare: bool) -> set[tuple[str, int | None]]:
     """Names for the values of a place, one for each of its layers."""
-    return {_value(one) for one in place.each()}
+    return {_value(one, bare) for one in place.each()}
 
 
-def _value(place: Place) -> tuple[str, int | None]:
+def _value(place: Place, bare: bool) -> tuple[str, int | None]:
     """A name for the value at a place: what leaves a block is what enters the next."""
     name, layer = place.identity, place.layer
+    if name == "embeddings" and bare:
+        return "block_input", 0
     if name == "block_output" and layer is not None:
         return "block_input", layer + 1
     return name, layer

@@ -68,7 +68,7 @@ class Taps:
         for name in names:
             with self.problems.within("writes", name):
                 writes.append(self._write(name, self.intervention.writes[name], batch, reads_so_far, published))
-        for first, second, row in contradictions(writes, batch.rows):
+        for first, second, row in contradictions(writes, batch.rows, bare=self.checkpoint.bare):
             self.problems.add(
                 f"on row '{self.bound.example_ids[row]}' the writes '{first.name}' and '{second.name}' both set "
                 f"{_shared(first.place, second.place)} at one token: the second would undo the first",

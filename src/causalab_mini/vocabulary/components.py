@@ -51,9 +51,8 @@ class Width(Enum):
         """The axis, or some `parts` of it, in words: values fit together where these are the same."""
         if parts is None:
             return _LAYOUTS[self]
-        noun = "unit" if self is Width.NEURONS else "head"
         of = "the pattern of" if self is Width.PATTERN else "as wide as"
-        return f"{of} {parts} {noun}{'' if parts == 1 else 's'}"
+        return f"{of} {parts} {_PARTS.get(self, ('head', 'heads'))[parts != 1]}"
 
 
 _NOUNS = {
@@ -65,6 +64,15 @@ _NOUNS = {
     Width.STATE_HEADS: "value head",
     Width.STATE: "value head",
 }
+
+_PARTS = {
+    Width.NEURONS: ("unit", "units"),
+    Width.STATE_KEYS: ("key head of the recurrent mixer", "key heads of the recurrent mixer"),
+    Width.STATE_VALUES: ("value head of the recurrent mixer", "value heads of the recurrent mixer"),
+    Width.STATE_HEADS: ("number", "numbers"),
+    Width.STATE: ("head's state", "heads' states"),
+}
+"""What some of an axis is counted in; heads of attention are all as wide."""
 
 _LAYOUTS = {
     Width.TOKEN: "token ids",

@@ -109,3 +109,28 @@ def test_all_layers_are_those_that_have_it(random_world: Callable[[str, int], De
     seen = desk.one(document("linear_attention_state", "all"))
     assert seen.metadata("seen")["layers"] == "0,2"
     assert desk.one(document("attention_z", "all")).metadata("seen")["layers"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("linear_attention_decay", "linear_attention_value"),
+        ("linear_attention_beta", "linear_attention_state"),
+        ("linear_attention_state", "linear_attention_z"),
+        ("linear_attention_key", "linear_attention_value"),
+        ("attention_z", "linear_attention_z"),
+    ],
+)
+def test_heads_of_other_widths_are_no_operands(
+    random_world: Callable[[str, int], Desk], source: str, target: str
+) -> None:
+    made = document(target, 0, heads=[1], write=True)
+    made["sites"]["other"] = {"component": source, "layers": 1 if source == "attention_z" else 0, "heads": [1]}
+    one = made["interventions"]["one"]
+    one["reads"]["r"] = {"site": "other", "pos": -1, "input": "base"}
+    one["writes"]["w"]["operand"] = "r"
+    with pytest.raises(ReferenceRefusal) as caught:
+        random_world("qwen3_5_text", 16).compile(made)
+    (problem,) = caught.value.problems
+    assert problem.path == "interventions.one.writes.w.operand"
+    assert "as wide as 1" in problem.message
