@@ -54,19 +54,22 @@ def explain(
     mode: Literal["auto", "fast", "exact", "naive"] = "auto",
     batch_size: int | None = None,
     gen: Mapping[str, object] | None = None,
+    sets: Mapping[str, object] | None = None,
     data_root: Folder = DATA_ROOT,
     weights: Folder | None = None,
 ) -> Explanation:
     """What a document will do: prints as text, and has the `plan` as objects.
 
     `rows`: every row's tokens too; `schedule`: the calls that `run` makes in `mode`. `gen`: generation settings
-    stronger than the document's. Needs data, tokenizer and config; no weights, no torch. Raises `Refusal`.
+    stronger than the document's; `sets`: values of the document, by path. Needs data, tokenizer and config; no weights,
+    no torch. Raises `Refusal`.
     """
     from causalab_mini.cli.explanation import explanation
 
     _known("mode", mode, ("auto", "fast", "exact", "naive"))
-    compiled = _compiled(document, data_root, weights, gen, need_weights=False)
-    return explanation(compiled, rows=rows, schedule=schedule, mode=mode, batch_size=_size(batch_size))
+    size = _count("batch_size", batch_size)
+    compiled = _compiled(document, data_root, weights, gen, sets)
+    return explanation(compiled, rows=rows, schedule=schedule, mode=mode, batch_size=size)
 
 
 def run(
@@ -80,22 +83,31 @@ def run(
     engine: Literal["traced", "hooks"] = "traced",
     schedule: Literal["auto", "fast", "exact", "naive"] = "auto",
     gen: Mapping[str, object] | None = None,
+    sets: Mapping[str, object] | None = None,
+    limit: int | None = None,
+    points: Sequence[str] = (),
     force: bool = False,
 ) -> Results:
     """Run a document and read its results.
 
     They are in the directory `out`, or, without one, in a temporary directory that goes when the results do. A
     directory with points of the same run is finished, as on the command line. What a run warns of are Python warnings.
-    Raises `Refusal` before anything runs, `RunFailure` after.
+
+    `sets`: values of the document, by path, whatever it says. With `limit`, the first rows of every table, or `points`,
+    patterns of labels, the results are partial. Raises `Refusal` before anything runs, `RunFailure` after.
     """
+    from causalab_mini.cli.selection import selected
     from causalab_mini.cli.session import Settings, perform
+    from causalab_mini.results.remarks import strange
 
     _known("engine", engine, ("traced", "hooks"))
     _known("schedule", schedule, ("auto", "fast", "exact", "naive"))
     if device_map is not None:
         _known("device_map", device_map, ("cpu", "cuda", "mps", "auto"))
-    settings = Settings(engine, device_map, _size(batch_size), schedule, force)
-    compiled = _compiled(document, data_root, weights, gen, need_weights=True)
+    size, rows = _count("batch_size", batch_size), _count("limit", limit)
+    compiled = _compiled(document, data_root, weights, gen, sets, limit=rows, need_weights=True)
+    chosen = selected(compiled.experiment, [points] if isinstance(points, str) else points) if points else None
+    settings = Settings(engine, device_map, size, schedule, force, chosen)
     folder = Path(mkdtemp(prefix="causalab-mini-") if out is None else out)
     try:
         done = perform(compiled, folder, settings, _unheard)
@@ -106,7 +118,8 @@ def run(
         raise
     if out is None:
         finalize(results, rmtree, folder, ignore_errors=True)
-    for warning in dict.fromkeys((*compiled.experiment.warnings, *done.warnings)):
+    said = (*compiled.experiment.warnings, *done.warnings, *done.unscored, *strange(done.summary))
+    for warning in dict.fromkeys(said):
         warnings.warn(warning, stacklevel=2)
     return results
 
@@ -125,8 +138,10 @@ def _compiled(
     data_root: Folder,
     weights: Folder | None,
     gen: Mapping[str, object] | None,
+    sets: Mapping[str, object] | None,
     *,
-    need_weights: bool,
+    limit: int | None = None,
+    need_weights: bool = False,
 ) -> Compiled:
     from causalab_mini.cli.reading import compile_document
     from causalab_mini.cli.voice import Voice
@@ -134,7 +149,15 @@ def _compiled(
     path, text = _given(document)
     folder = None if weights is None else Path(weights)
     return compile_document(
-        path, Voice(), Path(data_root), folder, need_weights=need_weights, gen=_pairs(gen), text=text
+        path,
+        Voice(),
+        Path(data_root),
+        folder,
+        need_weights=need_weights,
+        text=text,
+        gen=_pairs(gen),
+        sets=_pairs(sets),
+        limit=limit,
     )
 
 
@@ -179,13 +202,13 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _pairs(gen: Mapping[str, object] | None) -> list[str] | None:
+def _pairs(settings: Mapping[str, object] | None) -> list[str] | None:
     """Settings as the command line spells them."""
-    if gen is None:
+    if settings is None:
         return None
-    if problems := list(_strangers(gen, "")):
+    if problems := list(_strangers(settings, "")):
         raise Refusal(problems)
-    return [f"{key}={json.dumps(_plain(value))}" for key, value in gen.items()]
+    return [f"{key}={json.dumps(_plain(value))}" for key, value in settings.items()]
 
 
 def _known(name: str, word: str, words: Sequence[str]) -> None:
@@ -193,12 +216,12 @@ def _known(name: str, word: str, words: Sequence[str]) -> None:
         raise Refusal(Problem("", f"{name}: there is no {word!r}", suggest(str(word), words, "choices")))
 
 
-def _size(batch_size: object) -> int | None:
-    if batch_size is None:
+def _count(name: str, count: object) -> int | None:
+    if count is None:
         return None
-    if isinstance(batch_size, int) and not isinstance(batch_size, bool) and batch_size >= 1:
-        return batch_size
-    raise Refusal(Problem("", f"batch_size is at least 1, and {batch_size!r} was given", "None sets no bound"))
+    if isinstance(count, int) and not isinstance(count, bool) and count >= 1:
+        return count
+    raise Refusal(Problem("", f"{name} is at least 1, and {count!r} was given", "None sets no bound"))
 
 
 __all__ = ["Refusal", "Results", "RunFailure", "explain", "load", "run", "validate"]

@@ -1,7 +1,7 @@
 """The directory of a finished run, read back: summary lines, rows of metric tables, tensors.
 
-Reads what lies open in the directory (documents, tables, tensors, summary.json, run.json) and nothing hidden, so a
-copy will do. Knows numpy and pandas, each only where one is asked for; refuses to know torch.
+Reads what lies open in the directory (documents, tables, tensors, summary.json, run.json) so a copy of
+that will do. Knows numpy and pandas, each only where one is asked for; refuses to know torch.
 """
 
 from __future__ import annotations
@@ -176,8 +176,15 @@ class Results:
         for line in self.lines:
             at.setdefault(str(line["point"]), {name: line[name] for name in self.axes if name in line})
         self._at = at
-        folders = sorted(path.parent.name for path in self.directory.glob("*=*/document.json"))
+        folders = sorted(path.parent.name for path in self.directory.glob("*=*/document.json") if self._whole(path))
         return tuple(at) + tuple(label for label in folders if label not in at) or ("",)
+
+    def _whole(self, document: Path) -> bool:
+        """Whether a point that no summary tells of is complete; a copy without the hidden files holds no others."""
+        from causalab_mini.results.layout import HIDDEN, record_path
+
+        hidden = self.directory / HIDDEN
+        return not hidden.is_dir() or (self.directory / record_path(document.parent.name)).is_file()
 
     def _bundles(self, point: AnyPoint) -> Sequence[Saved]:
         return [saved for saved in self.saved(self.label(point)) if saved.path.suffix == ".safetensors"]

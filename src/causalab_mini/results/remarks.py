@@ -24,6 +24,16 @@ def idle(writes: Iterable[WriteEntry], points: int) -> list[str]:
     return _told(((write.point, said) for write in writes if (said := _idle(write))), points)
 
 
+def strange(lines: Sequence[SummaryLine]) -> list[str]:
+    """The metrics of which some scored number is not finite."""
+    return [
+        f"{line.point}{': ' if line.point else ''}'{line.metric}' is not finite "
+        f"on {line.n_non_finite} of {line.n_rows} rows"
+        for line in lines
+        if line.n_non_finite
+    ]
+
+
 def _idle(write: WriteEntry) -> str | None:
     name = f"write '{write.write}' of '{write.model}'"
     if not any(write.firings):

@@ -45,6 +45,17 @@ def test_settings_of_the_command_line_are_part_of_what_was_run(ran: Path, say: S
     assert "repetition_penalty=1.5 (--gen)" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_a_quick_try_has_its_own_plan_and_says_what_it_leaves_out(ran: Path, say: Say, tmp_path: Path) -> None:
+    arguments = {"data_root": ran / "data", "engine": "hooks", "limit": 2, "points": "layer=0"}
+    cm.run(document(), tmp_path / "out", sets={"interventions.one.decode": 3}, **arguments)
+    said = say("report", tmp_path / "out", "--data-root", ran / "data", "--json")
+    assert said.json["missing"] is None
+    text = (tmp_path / "out" / "report.html").read_text()
+    assert "<dt>partial</dt><dd>2 of 4 points, the first 2 rows of every table</dd>" in text
+    assert "decode=3" in text
+    assert "layer=2" not in text
+
+
 def test_a_report_without_the_data_says_so(ran: Path, say: Say, tmp_path: Path) -> None:
     said = say("report", ran / "out", "--data-root", tmp_path, "--out", tmp_path / "x.html", "--json")
     assert said.code == 0

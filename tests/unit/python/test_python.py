@@ -87,6 +87,17 @@ def test_what_a_run_warns_of_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> No
     assert [(str(one.message), one.filename) for one in caught] == [("something odd", __file__)]
 
 
+def test_a_quick_try_is_partial_and_says_so(tmp_path: Path) -> None:
+    layers = {"sites.late.layers": {"sweep": [0, 4], "as": "layer"}}
+    results = cm.run(PATH, tmp_path, data_root=DATA, engine="hooks", sets=layers, limit=2, points=["layer=4"])
+    assert results.points == ("layer=4",)
+    assert results.summary()["n_rows"].tolist() == [2, 2, 2]
+    assert results.run["partial"] == {"rows": 2, "points": {"complete": 1, "all": 2}}
+    explained = str(cm.explain(PATH, sets=layers, data_root=DATA))
+    assert "layer=0: Plan" in explained
+    assert "layer=4: Plan" in explained
+
+
 def test_refusals_have_their_problems() -> None:
     broken = {**DOCUMENT, "sites": {"late": {"component": "lm_hed"}}, "steps": {}}
     with pytest.raises(cm.Refusal) as refused:
@@ -121,6 +132,10 @@ def test_what_is_no_document_is_refused(document: Any, path: str, message: str) 
         ({"device_map": "gpu"}, "device_map: there is no 'gpu'"),
         ({"batch_size": 0}, "batch_size is at least 1, and 0 was given"),
         ({"batch_size": True}, "batch_size is at least 1, and True was given"),
+        ({"limit": 0}, "limit is at least 1, and 0 was given"),
+        ({"points": "layer=1"}, "this document has no sweep"),
+        ({"sets": {"sites.late.layrs": 2}}, "layrs"),
+        ({"sets": {"sites.late.layers": {2}}}, "a set is nothing JSON has"),
         ({"gen": {"temperatur": 2}}, "'temperatur' is not a generation setting"),
         ({"gen": {"temperature": {1}}}, "a set is nothing JSON has"),
     ],

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.finished import finished, line, point
+from tests.finished import finished, line, point, written
 
 from causalab_mini.errors import Refusal
+from causalab_mini.results.layout import record_path
 from causalab_mini.results.reader import Results
 
 
@@ -89,6 +90,14 @@ def test_a_run_without_metrics_has_points_and_tensors(tmp_path: Path) -> None:
     assert "mean" in results.summary()
     assert results.table().empty
     assert results.tensor("seen").tolist() == [[2.0] * 3] * 2
+
+
+def test_a_point_that_was_not_finished_is_none(tmp_path: Path) -> None:
+    out = finished(tmp_path, [])
+    for label in ("layer=2", "layer=3"):
+        point(out / label, 2.0)
+    written(out / record_path("layer=3"), {})
+    assert Results(out).points == ("layer=3",)
 
 
 def test_what_is_not_there_is_refused(swept: Results, tmp_path: Path) -> None:

@@ -31,7 +31,6 @@ from causalab_mini.errors import OutputRefusal, Problem
 
 if TYPE_CHECKING:
     from causalab_mini.cli.session import Done, Planned
-    from causalab_mini.results.summary import SummaryLine
 
 EXAMPLES = (
     "causalab-mini run documents/v2/generate_probe.json --out out/gen",
@@ -110,15 +109,16 @@ def run(
 
 def _tell(voice: Voice, done: Done, out: Path, digest: str, *, strict: bool, quiet: bool) -> None:
     """Say what a run left, and what is wrong with it."""
+    from causalab_mini.results.remarks import strange
     from causalab_mini.results.summary import summary_cells
 
     voice.warn((*done.warnings, *done.unscored))
-    strange = [_strange(line) for line in done.summary if line.n_non_finite]
+    odd = strange(done.summary)
     idle = list(done.idle) if strict else []
     voice.answer(
         "\n".join(str(path) for path in done.written),
         {
-            "ok": not (strange or idle),
+            "ok": not (odd or idle),
             "digest": digest,
             "out": str(out),
             "points": {"run": done.run, "kept": done.kept},
@@ -127,7 +127,7 @@ def _tell(voice: Voice, done: Done, out: Path, digest: str, *, strict: bool, qui
             "summary": summary_cells(done.summary),
             "warnings": list(done.warnings),
             "unscored": list(done.unscored),
-            "non_finite": strange,
+            "non_finite": odd,
             "idle_writes": list(done.idle),
         },
     )
@@ -136,8 +136,8 @@ def _tell(voice: Voice, done: Done, out: Path, digest: str, *, strict: bool, qui
     if done.partial is not None:
         voice.tell(_partial(done.partial))
     code = 0
-    if strange:
-        code = voice.blamed(strange, "such rows have no value and the reason non_finite")
+    if odd:
+        code = voice.blamed(odd, "such rows have no value and the reason non_finite")
     if idle:
         code = voice.blamed(idle, "check says what each write does; without --strict this is a warning")
     if code:
@@ -163,8 +163,3 @@ def _partial(partial: Mapping[str, object]) -> str:
     if points["complete"] < points["all"]:
         parts.append(f"{points['complete']} of {points['all']} points")
     return f"partial: {', '.join(parts)}"
-
-
-def _strange(line: SummaryLine) -> str:
-    place = f"{line.point}: " if line.point else ""
-    return f"{place}'{line.metric}' is not finite on {line.n_non_finite} of {line.n_rows} rows"
