@@ -28,6 +28,12 @@ SETTINGS = [
     ([(OWN, {"num_return_sequences": 2})], f"{OWN}.num_return_sequences", "one continuation", None),
     ([(OWN, {"transformers_version": "5"})], f"{OWN}.transformers_version", "sets nothing", "leave it out"),
     ([(OWN, {"suppress_tokens": [-1]})], f"{OWN}.suppress_tokens", "a list of token ids is needed", None),
+    ([("model.generation", {"suppress_tokens": [9, 1]}), (OWN, {"forced_eos_token_id": 1}),
+      (DRAWN, {"steps": 3, "eos": "stop"})], f"{OWN}.forced_eos_token_id",
+     "'forced_eos_token_id' is 1 (interventions.swap.generation), and 'suppress_tokens' is [9, 1] (model.generation): "
+     "no token is left where one is forced", "null in a stronger layer"),
+    ([(OWN, {"forced_bos_token_id": 5, "suppress_tokens": [5]})], f"{OWN}.forced_bos_token_id",
+     "'forced_bos_token_id' is 5 (interventions.swap.generation), and 'suppress_tokens' is [5]", "leave one"),
     ([(OWN, [])], OWN, "an object is needed, and the list []", None),
     ([("interventions.more", {**OTHER, "generation": {"min_length": 3}})], "interventions.more.generation",
      "nothing is generated here", 'add "decode"'),

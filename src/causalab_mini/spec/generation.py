@@ -131,6 +131,31 @@ def contradictions(settings: Sequence[Setting], lock: Lock) -> Iterator[Problem]
         if why is not None:
             found = f"'{setting.key}' is {setting.text} ({setting.source}), and {why[0]}"
             yield Problem(setting.path, found, why[1])
+    yield from _undone(settings, lock)
+
+
+def _undone(settings: Sequence[Setting], lock: Lock) -> Iterator[Problem]:
+    """Tokens that are forced and all suppressed, so that none is left."""
+    found = {setting.key: setting for setting in settings if setting.acts and lock.decode.force is None}
+    held = found.get("suppress_tokens")
+    for forced in (found.get("forced_bos_token_id"), found.get("forced_eos_token_id")):
+        if forced is None or held is None:
+            continue
+        if not token_ids(forced.key, forced.value) <= token_ids(held.key, held.value):
+            continue
+        message = (
+            f"'{forced.key}' is {forced.text} ({forced.source}), and '{held.key}' is {_shortened(held.text)} "
+            f"({held.source}): no token is left where one is forced"
+        )
+        hint = "leave one of them out"
+        if COMMAND not in (forced.source, held.source):
+            hint += f', or say "{forced.key}": null in a stronger layer'
+        yield Problem(forced.path, message, hint)
+
+
+def _shortened(text: str, most: int = 60) -> str:
+    """A list as JSON text, its end left out where it is long."""
+    return text if len(text) <= most else f"{text[: most - 5].rsplit(', ', 1)[0]}, ...]"
 
 
 def _contradiction(setting: Setting, lock: Lock) -> tuple[str, str] | None:

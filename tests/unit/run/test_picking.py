@@ -329,6 +329,15 @@ def test_refusals_with_a_checkpoint(llama: Desk, tmp_path: Path) -> None:
     assert "the checkpoint's is [1] (checkpoint)" in problem.message
     (problem,) = llama.problems(speaking(own={"forced_eos_token_id": 1}))
     assert "never picked under eos: hold" in problem.message
+    forced = {"forced_eos_token_id": [7, 8], "suppress_tokens": list(range(8, 400))}
+    assert {ids[-1] for ids in llama.one(speaking(own=forced)).ids("original")} == {7}
+    (problem,) = llama.problems(speaking(own={**forced, "suppress_tokens": list(range(7, 400))}))
+    assert problem.path == "interventions.one.generation.forced_eos_token_id"
+    assert "'suppress_tokens' is [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, ...] (" in problem.message
+    world = configured(llama, tmp_path / "forced", forced_eos_token_id=7)
+    (problem,) = world.problems(speaking(generation="checkpoint", own={"suppress_tokens": [7]}))
+    assert problem.path == "model.generation"
+    assert "is 7 (checkpoint), and 'suppress_tokens' is [7] (interventions.one.generation)" in problem.message
     world = configured(llama, tmp_path, do_sample=True, temperature=0.6, top_p=0.9, odd_key=3)
     problems = world.problems(speaking(generation="checkpoint"))
     assert [problem.path for problem in problems] == ["model.generation"] * 3
