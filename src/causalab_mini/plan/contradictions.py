@@ -30,6 +30,12 @@ def contradictions(
                 break
 
 
+def shared(first: Place, second: Place) -> str:
+    """What two writes both set, in words."""
+    one, other = first.spelled(), second.spelled()
+    return f"one value of {one} and {other}" if one != other and (first.layers or second.layers) else other
+
+
 def _values(place: Place, bare: bool) -> set[tuple[str, int | None]]:
     """Names for the values of a place, one for each of its layers."""
     return {_value(one, bare) for one in place.each()}

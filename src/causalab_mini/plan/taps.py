@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.frames.continuation import located, steps
 from causalab_mini.frames.window import Window
-from causalab_mini.plan import nodes, patterns, places
-from causalab_mini.plan.contradictions import contradictions
+from causalab_mini.plan import nodes, nowhere, patterns, places
+from causalab_mini.plan.contradictions import contradictions, shared
 from causalab_mini.plan.problems import Problems
 from causalab_mini.plan.rows import Rows, listed
 from causalab_mini.plan.spaces import Spaces, place_width
@@ -71,7 +71,7 @@ class Taps:
         for first, second, row in contradictions(writes, batch.rows, bare=self.checkpoint.bare):
             self.problems.add(
                 f"on row '{self.bound.example_ids[row]}' the writes '{first.name}' and '{second.name}' both set "
-                f"{_shared(first.place, second.place)} at one token: the second would undo the first",
+                f"{shared(first.place, second.place)} at one token: the second would undo the first",
                 "keep one, or write at different tokens",
                 at=f"models.{model}.writes",
             )
@@ -163,21 +163,13 @@ class Taps:
             self.problems.add(f"feature {past[0]} is past the width {width} of {what}", at="features")
         with self.problems.within("pos"):
             windows = self._windows(write.pos, batch)
+        own = windows
         if windows and not (isinstance(operand, nodes.ReadOperand) and operand.read in self.broken):
             with self.problems.within("operand"):
                 windows = self._landing(windows, operand, reads, published)
-        lost = {
-            self.bound.example_ids[row]: window.value
-            for row, window in enumerate(windows)
-            if isinstance(window, Reason)
-        }
-        if lost and write.missing == "refuse":
-            shown = listed([f"'{example_id}': {reason}" for example_id, reason in lost.items()])
-            self.problems.add(
-                f"the write lands nowhere on {len(lost)} of {len(windows)} rows ({shown})",
-                'give "missing": "skip" to leave such rows unwritten and unmeasured',
-                at="pos",
-            )
+        if write.missing == "refuse":
+            said = _said(operand, reads, published)
+            nowhere.refuse(own, windows, said, self.bound.example_ids[: len(windows)], self.problems)
         skips = write.missing == "skip"
         made = nodes.Write(name, place, write.pos, windows, mechanism, operand, space, write.features, skips)
         if place.component.pattern and windows:
@@ -281,10 +273,15 @@ class Taps:
         return tuple(landed) + windows[len(landed) :]
 
 
-def _shared(first: nodes.Place, second: nodes.Place) -> str:
-    """What two writes both set, in words."""
-    one, other = first.spelled(), second.spelled()
-    return f"one value of {one} and {other}" if one != other and (first.layers or second.layers) else other
+def _said(operand: nodes.Operand, reads: Mapping[str, nodes.Read], published: Mapping[str, Published]) -> str:
+    """The name and the position of an operand that is read, "" for any other."""
+    match operand:
+        case nodes.ReadOperand(name):
+            return f"'{name}' at {reads[name].pos.compact()}"
+        case nodes.OutputOperand(_, name):
+            return f"'{name}' at {published[name].read.pos.compact()}"
+        case _:
+            return ""
 
 
 def _late(window: Window) -> bool:

@@ -75,8 +75,13 @@ def test_a_write_that_lands_nowhere_says_which_rows_and_why(desk: Desk) -> None:
 def test_a_row_whose_operand_has_no_value_is_nowhere_too(desk: Desk) -> None:
     reads = {"v": read("out0", SCOPED), "x": read("head", -1, "m")}
     problem = only(desk, one(reads, {"w": write("out0", -1, "swap", "v")}))
-    assert problem.path == f"{WRITES}.w.pos"
+    assert problem.path == f"{WRITES}.w.operand"
+    assert "operand 'v' at {index:-1 scope:{variable:word}} has no value on 1 of 3 rows" in problem.message
     assert "'row-2': alignment_missing" in problem.message
+    assert '"missing": "skip"' in (problem.hint or "")
+    # A row that is lost either way is told once, at the write's own position.
+    problem = only(desk, one(reads, {"w": write("out0", SCOPED, "swap", "v")}))
+    assert problem.path == f"{WRITES}.w.pos"
 
 
 def test_a_chained_operand_of_a_skipped_row_is_nowhere(desk: Desk) -> None:
@@ -87,7 +92,7 @@ def test_a_chained_operand_of_a_skipped_row_is_nowhere(desk: Desk) -> None:
     models = {"m": {"input": "base", "writes": ["w"]}, "n": {"input": "base", "writes": ["u"]}}
     reads = {"v": read("out1", -1, "m"), "x": read("head", -1, "n")}
     problem = only(desk, observing(intervention(reads, writes, models)))
-    assert problem.path == f"{WRITES}.u.pos"
+    assert problem.path == f"{WRITES}.u.operand"
     assert "'row-2': write_skipped" in problem.message
 
 
@@ -125,6 +130,8 @@ def test_a_reference_row_by_row_needs_the_same_rows(desk: Desk) -> None:
 
 def test_a_reference_to_a_row_without_a_value(desk: Desk) -> None:
     problem = only(desk, two("none", read("out0", SCOPED)))
+    assert problem.path == f"{WRITES}.w.operand"
+    assert "operand 'V' at {index:-1 scope:{variable:word}} has no value" in problem.message
     assert "'row-2': alignment_missing" in problem.message
     desk.compile(two("none", read("out0", SCOPED), missing="skip"))
     desk.compile(two("mean", read("out0", SCOPED)))
@@ -133,7 +140,7 @@ def test_a_reference_to_a_row_without_a_value(desk: Desk) -> None:
 def test_a_mean_of_no_rows_is_no_operand(desk: Desk) -> None:
     nowhere = {"index": 50, "scope": WORD}
     problem = only(desk, two("mean", read("out0", nowhere)))
-    assert "lands nowhere on 3 of 3 rows ('row-0': out_of_range" in problem.message
+    assert "has no value on 3 of 3 rows, so the write lands nowhere there ('row-0': out_of_range" in problem.message
     desk.compile(two("mean", read("out0", nowhere), missing="skip"))
 
 
