@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from causalab_mini.checkpoint import answers, blocks, files, template
+from causalab_mini.checkpoint import answers, blocks, files, naming, template
 from causalab_mini.checkpoint.answers import AnswerProblem
 from causalab_mini.checkpoint.config import Config
 from causalab_mini.checkpoint.files import Json
@@ -252,7 +252,7 @@ class Checkpoint:
         if isinstance(prompt, str):
             encoded = self.tokenizer.encode(prompt)
         elif self.template is None:
-            message = f"{self.key} has no chat template, so its row's messages cannot become a text"
+            message = f"{naming.shown(self)} has no chat template, so its row's messages cannot become a text"
             raise PlanRefusal(Problem("", message, "write the row as one text, or use a chat checkpoint"))
         else:
             encoded = self.tokenizer.encode_chat(prompt, self.template)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.families import CAPABILITIES, implemented
+from causalab_mini.checkpoint.naming import self_test
 from causalab_mini.checkpoint.verdicts import VIEWS, Proof
 from causalab_mini.errors import PlanRefusal, Problem
 from causalab_mini.plan.nodes import Experiment, Observe, Plan, Point, Space
@@ -69,7 +70,7 @@ def unknown(checkpoint: Checkpoint) -> tuple[str, ...]:
     """What is to be said of a checkpoint of a family without a row: what of it is not proved."""
     begins = f"the family '{checkpoint.model_type}' is not known"
     if checkpoint.verdict is None:
-        how = f"`causalab-mini model {checkpoint.key} --self-test` does it now"
+        how = f"`{self_test(checkpoint)}` does it now"
         return (f"{begins}: what its places hold is proved, or refused, when the weights are loaded; {how}",)
     findings = checkpoint.verdict.findings
     looked_for = [name for name in (*COMPONENTS.names(), VIEWS) if name in findings]

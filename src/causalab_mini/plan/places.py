@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.naming import shown
 from causalab_mini.plan.place import Place, Stack
 from causalab_mini.plan.problems import Problems
 from causalab_mini.spec.document import Site
@@ -18,15 +19,15 @@ def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> 
         missing = checkpoint.lacks(component)
         if missing is not None:
             problems.add(
-                f"{checkpoint.key} has no {component.name}: {missing}", "name another component", at="component"
+                f"{shown(checkpoint)} has no {component.name}: {missing}", "name another component", at="component"
             )
         for layer in (layer for layer in layers if missing is None and layer < checkpoint.depth):
             there = checkpoint.lacks(component, layer)
             if there is not None:
-                problems.add(f"{checkpoint.key} has no {component.name}[{layer}]: {there}", at="layers")
+                problems.add(f"{shown(checkpoint)} has no {component.name}[{layer}]: {there}", at="layers")
         for layer in (layer for layer in layers if layer >= checkpoint.depth):
             problems.add(
-                f"layer {layer} is past the depth of {checkpoint.key}, which has {checkpoint.depth} layers",
+                f"layer {layer} is past the depth of {shown(checkpoint)}, which has {checkpoint.depth} layers",
                 f"layers are 0 to {checkpoint.depth - 1}",
                 at="layers",
             )
@@ -56,7 +57,7 @@ def _columns(component: Component, site: Site, checkpoint: Checkpoint, problems:
     if past:
         noun = component.width.noun
         problems.add(
-            f"{noun} {past[0]} is past the last of {component.name}: {checkpoint.key} has {count} {noun}s",
+            f"{noun} {past[0]} is past the last of {component.name}: {shown(checkpoint)} has {count} {noun}s",
             f"{key} are 0 to {count - 1}",
             at=key,
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from causalab_mini.checkpoint.facts import Checkpoint
+from causalab_mini.checkpoint.naming import shown
 from causalab_mini.frames.continuation import located, steps
 from causalab_mini.frames.window import Window
 from causalab_mini.plan import nodes, nowhere, patterns, places
@@ -96,7 +97,7 @@ class Taps:
             more = f" and {later} generated ones" if later else ""
             self.problems.add(
                 f"{len(long)} of {len(batch.rows)} rows of {batch.ref}{more} do not fit the {context} positions of "
-                f"{self.checkpoint.key}: {listed(long)}",
+                f"{shown(self.checkpoint)}: {listed(long)}",
                 "use shorter rows or a smaller decode",
             )
 
@@ -124,7 +125,7 @@ class Taps:
         place = self._place(read.site).seen()
         blind = None if read.view == "raw" else self.checkpoint.blind()
         if blind is not None:
-            self.problems.add(f"{self.checkpoint.key} has no views: {blind}", "read the value itself", at="view")
+            self.problems.add(f"{shown(self.checkpoint)} has no views: {blind}", "read the value itself", at="view")
         with self.problems.within("pos"):
             windows = self._windows(read.pos, batch)
             windows = tuple(Reason.WRITE_SKIPPED if row in skipped else w for row, w in enumerate(windows))

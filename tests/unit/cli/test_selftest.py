@@ -40,6 +40,8 @@ def test_what_can_be_proved_of_a_stranger_runs(say: Callable, project: Path, gra
     told = say("explain", "swap.json", "--weights", granite)
     assert told.code == 0
     assert "the family 'granite' is not known: what its places hold is proved, or refused, when the weights" in told.err
+    key = json.loads((project / "swap.json").read_text())["model"]["key"]
+    assert f"`causalab-mini model {key} --weights {granite} --self-test` does it now" in told.err
     ran = say("run", "swap.json", "--out", "out", "--weights", granite)
     assert ran.code == 0
     assert (
@@ -67,7 +69,8 @@ def test_what_weights_speak_against_is_refused_of_a_known_family(say: Callable, 
     at(project, "block_mid")
     told = say("explain", "swap.json", "--weights", model)
     assert told.code == 2
-    assert "has no block_mid: it is off by 1" in told.err
+    key = json.loads((project / "swap.json").read_text())["model"]["key"]
+    assert f"{key} (the weights in {model}) has no block_mid: it is off by 1" in told.err
 
 
 def test_views_that_are_not_the_models(say: Callable, project: Path, model: Path) -> None:
@@ -79,7 +82,7 @@ def test_views_that_are_not_the_models(say: Callable, project: Path, model: Path
     told = say("explain", "swap.json", "--weights", model)
     assert told.code == 2
     assert "interventions.swap.reads.seen.view" in told.err
-    assert "has no views: another head" in told.err
+    assert f"(the weights in {model}) has no views: another head" in told.err
 
 
 def test_a_stranger_that_cannot_be_used(say: Callable, project: Path, granite: Path) -> None:

@@ -133,6 +133,7 @@ def prompts(
 
 
 def _generated(look: Look, top: int, *, serial: bool) -> Iterator[Said]:
+    from causalab_mini.checkpoint.naming import self_test
     from causalab_mini.cli.collecting import collected
     from causalab_mini.engine.hooks import Hooks
     from causalab_mini.engine.modules import best_device, load
@@ -142,7 +143,7 @@ def _generated(look: Look, top: int, *, serial: bool) -> Iterator[Said]:
 
     checkpoint = look.checkpoint
     if not checkpoint.supported:
-        hint = f"causalab-mini model {checkpoint.key} --self-test proves what it can"
+        hint = f"{self_test(checkpoint)} proves what it can"
         raise PlanRefusal(Problem("model.key", f"nothing is proved of the family '{checkpoint.model_type}'", hint))
     network = load(checkpoint.folder, look.dtype, look.attention, best_device().type)
     run = Run(look.experiment, checkpoint, network, Hooks(network), 1 if serial else None, "naive")
