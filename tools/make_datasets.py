@@ -13,6 +13,7 @@ from corpus import CAPITAL_OF, CAPITALS, CUE, DAYS, GIVE, NEXT_DAY, PREVIOUS_DAY
 DATASETS = Path(__file__).parents[1] / "datasets"
 
 Row = dict[str, Any]
+ANSWERS = ("base_answer", "cf_answer")
 
 
 def day_row(template: str, step: int, day: str, other: str, split: str) -> Row:
@@ -104,6 +105,17 @@ def weekdays_endings() -> list[Row]:
     return rows
 
 
+def weekdays_notes() -> list[Row]:
+    """Pairs of prompts that promise a second sentence, which ends otherwise for the one day than for the other."""
+    rows: list[Row] = []
+    for a, b in ((a, b) for a in DAYS for b in DAYS if a != b):
+        row = day_row(f"{CUE}{NEXT_DAY[0]}", 1, a, b, "train" if len(rows) % 4 else "test")
+        endings = [day_follow(row[column].strip(), past=False).split(".")[0].split()[1] for column in ANSWERS]
+        if endings[0] != endings[1]:
+            rows.append({**row, "base_ending": f" {endings[0]}", "cf_ending": f" {endings[1]}"})
+    return rows
+
+
 def names_give() -> list[Row]:
     """Who receives it, paired with the same sentence in which the other one gives."""
     scenes = (
@@ -189,6 +201,7 @@ TABLES = {
     "weekdays/train": weekdays_train,
     "weekdays/said": weekdays_said,
     "weekdays/endings": weekdays_endings,
+    "weekdays/notes": weekdays_notes,
     "weekdays/data": weekdays_data,
     "weekdays/full": weekdays_full,
     "names/give": names_give,

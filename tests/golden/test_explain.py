@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.desk import Desk
-from tests.worlds import DOCUMENTS, document
+from tests.worlds import DOCUMENTS, document, home
 
 from causalab_mini.plan.explain import explain
 
@@ -24,5 +24,5 @@ def test_every_document_has_one() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_explain(name: str, shipped: Callable[[str], Desk]) -> None:
-    desk = shipped("weekdays-llama")
+    desk = shipped(home(f"v2/{name}"))
     assert explain(desk.compile(document(f"v2/{name}")).root) + "\n" == (GOLDEN / f"{name}.txt").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.desk import ENGINES, Desk, agree, desk
-from tests.worlds import DOCUMENTS, at_home, document, fitted, moves, on_rows, thinned
+from tests.worlds import DOCUMENTS, at_home, document, fitted, home, moves, on_rows, thinned
 
 from causalab_mini.schedule.optimize import Mode
 
@@ -22,7 +22,7 @@ Random = Callable[[str, int], Desk]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_row_is_the_row_alone(name: str, shipped: Shipped) -> None:
-    desk, asked = shipped("weekdays-llama"), document(name)
+    desk, asked = shipped(home(name)), document(name)
     wanted = desk.tell(asked)
     ways: list[tuple[str, int | None, Mode]] = [(*way, "auto") for way in itertools.product(ENGINES, SIZES)]
     for engine, batch_size, mode in [*ways, ("hooks", 3, "naive"), ("traced", None, "exact")]:
@@ -36,7 +36,7 @@ def test_each_row_is_the_row_alone(name: str, shipped: Shipped) -> None:
 
 @pytest.mark.parametrize(
     ("name", "checkpoint"),
-    [(name, "weekdays-llama") for name in NAMES] + [(name, "weekdays-gpt2") for name in NAMES if not at_home(name)],
+    [(name, home(name)) for name in NAMES] + [(name, "weekdays-gpt2") for name in NAMES if not at_home(name)],
 )
 def test_on_rows_of_unequal_length(name: str, checkpoint: str, shipped: Shipped) -> None:
     desk = shipped(checkpoint)

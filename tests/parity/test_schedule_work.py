@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from tests.desk import ENGINES, Desk
-from tests.worlds import DOCUMENTS, at_home, document, fitted, on_rows, thinned
+from tests.worlds import DOCUMENTS, at_home, document, fitted, home, on_rows, thinned
 from torch import nn
 
 from causalab_mini.engine.modules import Network
@@ -71,7 +71,7 @@ def desk_for(random_world: Random, shipped: Shipped) -> DeskFor:
     """`desk_for(name, model_type)`: a random model, or the shipped one where only its words are the rows' answers."""
 
     def at(name: str, model: str) -> Desk:
-        return shipped("weekdays-llama") if name in OWN else random_world(model, 16)
+        return shipped(home(name)) if name in OWN else random_world(model, 16)
 
     return at
 
