@@ -68,8 +68,8 @@ class Comparison:
 class Written:
     """What one write did in one observe step, row by row; None where it did not act, or rows cannot be compared.
 
-    `at_site`: the largest change at its place. `at_reads`: by read of its model, the largest change against the same
-    forward without this write.
+    `at_site`: the largest change at its place; `still`: where that is nothing. `at_reads`: by read of its model, the
+    largest change against the same forward without this write.
     """
 
     point: str
@@ -80,6 +80,7 @@ class Written:
     example_ids: tuple[str, ...]
     firings: tuple[int, ...]
     at_site: tuple[float | None, ...]
+    still: tuple[bool, ...]
     at_reads: Mapping[str, tuple[float | None, ...]]
 
 
@@ -133,8 +134,9 @@ def checked(compiled: Compiled, labels: Sequence[str], engine: str, device: str 
     engines = Comparison(f"the engines {engine} and {twin}", bound)
     _compare(engines, base, bench.run(seen, "naive", session.engine_of(network, twin)))
     back = Comparison("every write putting back what is there, and no write", None)
-    written = _probe(back, part, bench.run(probing(part), "naive"))
-    comparisons = (alone, scheduled, engines, back)
+    states = Comparison("every write to a state putting back what is there, and no write", bound)
+    written = _probe(back, states, part, bench.run(probing(part), "naive"))
+    comparisons = (alone, scheduled, engines, back, *([states] if states.values else []))
     places = (dtype, str(network.device), tuple(labels), len(compiled.experiment.points))
     return Checked(comparisons, written, *places)
 
@@ -151,7 +153,8 @@ def _compare(comparison: Comparison, base: Outcome, run: Run) -> None:
             comparison.take(apart(one, other))
 
 
-def _probe(back: Comparison, part: Experiment, run: Run) -> tuple[Written, ...]:
+def _probe(back: Comparison, states: Comparison, part: Experiment, run: Run) -> tuple[Written, ...]:
+    """What every write did. A prompt is cut where a state is written, which may move the last bit of what follows."""
     plans = {point.label: point.plan for point in part.points}
     found: list[Written] = []
     for result in run.results():
@@ -159,7 +162,8 @@ def _probe(back: Comparison, part: Experiment, run: Run) -> tuple[Written, ...]:
         for observed in result.observed:
             for probe in probes_of(observes[observed.path]):
                 variants = _Variants(observed, probe, observes[observed.path].example_ids)
-                back.take(variants.put_back())
+                cut = any(write.place.component.state for write in probe.forward.writes)
+                (states if cut else back).take(variants.put_back())
                 found += variants.written()
     return tuple(found)
 
@@ -223,6 +227,7 @@ class _Variants:
                 self.example_ids,
                 report.firings,
                 report.largest_change,
+                report.still,
                 changes,
             )
 

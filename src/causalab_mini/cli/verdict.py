@@ -86,7 +86,7 @@ def _writes(written: Sequence[Written]) -> Iterator[str]:
             f"       acts on {acted} of {len(one.firings)} rows, {often} times each; "
             f"changes its site by {_range(one.at_site)}{f'; reads by: {reads}' if reads else ''}"
         )
-        still = sum(change == 0.0 for change in one.at_site)
+        still = sum(one.still)
         if still or not acted:
             yield f"       it changes nothing on {still if acted else len(one.firings)} of {len(one.firings)} rows"
     rest = len(written) - SHOWN

@@ -167,3 +167,22 @@ def test_points_are_named_by_labels_and_parts_of_them() -> None:
         selected(labelled(""), ["layer=1"])
     assert spread(labelled("a", "b", "c", "d", "e"), 3) == ("a", "c", "e")
     assert spread(labelled("a", "b"), 3) == ("a", "b")
+
+
+def test_a_write_to_a_state_is_held_to_the_bound(
+    say: Callable, project: Path, family_folder: Callable[[str, int], Path]
+) -> None:
+    """The prompt is cut behind its third token, and what follows is another product."""
+    path = project / "swap.json"
+    document = json.loads(path.read_text())
+    document["sites"]["mid"] = {"component": "linear_attention_state", "layers": 1}
+    for tap in (document["interventions"]["swap"]["reads"]["v"], document["interventions"]["swap"]["writes"]["push"]):
+        tap["pos"] = 2
+    path.write_text(json.dumps(document))
+    told = say("check", "swap.json", "--weights", family_folder("mamba2", 16), "--json")
+    assert told.code == 0
+    *_, back, states = told.json["comparisons"]
+    assert (back["values"], back["bound"]) == (0, None)
+    assert (states["ok"], states["bound"]) == (True, 1e-4)
+    assert states["values"] > 0
+    assert all(row["at_site"] > 0 for written in told.json["writes"] for row in written["rows"])
