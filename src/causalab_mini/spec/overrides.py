@@ -63,7 +63,7 @@ def _set(document: JsonObject, path: str, value: Json) -> Problem | None:
             if index == len(parts) - 1:
                 here[part] = value
                 return None
-            here = here[part]
+            here = cast("list[Json]", here)[part]
         else:
             kind: Literal["a list", "an object"] = "a list" if isinstance(part, int) else "an object"
             return Problem(before, f"--set: {path}: what is there is not {kind}", f"--set {before}=… sets all of it")
