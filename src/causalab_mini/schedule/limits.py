@@ -21,7 +21,7 @@ def call_columns(hidden: int) -> int:
     return WEIGHTS_COLUMNS + by_itself // hidden**2
 
 
-CELLS = 5_000_000
+CELLS = 12_500_000
 """Numbers a call may hold at once: where a processor is busy already, a larger call only takes memory."""
 
 SHARE = 0.25
@@ -70,7 +70,9 @@ class Shape:
     def cells(self, *, heads: int, width: int, decode: int) -> int:
         """The numbers one lane of a call holds: `heads` columns of logits, `width` columns, `decode` steps.
 
-        Logits count twice: as they are computed, and as they are kept.
+        Logits count twice, as they are computed and as they are kept; where nothing is decoded they are all kept at
+        once, and what is made of them on the way to a score counts as well.
         """
         kept = decode + width if decode > 1 else 0
-        return 2 * heads * self.vocab + width * self.column + kept * self.cache
+        copies = 2 if decode > 1 else 5
+        return copies * heads * self.vocab + width * self.column + kept * self.cache
