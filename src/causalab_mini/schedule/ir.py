@@ -137,6 +137,12 @@ class Lane:
     ends: Ends = Ends()
 
     @property
+    def steps(self) -> int:
+        """How many tokens it generates at most: no more than it is forced to, and the prefill's where that is none."""
+        forced = self.ends.forced
+        return self.decode if forced is None else min(self.decode, max(len(forced), 1))
+
+    @property
     def columns(self) -> int:
         """How many prompt columns it runs itself."""
         return len(self.ids) - self.start
@@ -171,8 +177,8 @@ class Schedule:
     heard: frozenset[int]
 
     def steps(self, call: Call) -> int:
-        """How many tokens a call's lanes generate."""
-        return max(self.lanes[lane].decode for lane in call.lanes)
+        """How many tokens a call's lanes generate at most."""
+        return max(self.lanes[lane].steps for lane in call.lanes)
 
     def owner(self, lane: int, frame: Frame, at: int) -> int:
         """The lane that computes column (or step) `at` of `lane`: itself, or one of its parents.
