@@ -217,12 +217,8 @@ class Checkpoint:
 
     def fixed(self, component: Component) -> str | None:
         """Why a value of this checkpoint can only be read, where others of its name can be written."""
-        mixer = None if self.config.capability is None else self.config.capability.mixer
-        if (
-            mixer is not None
-            and component.recurrent
-            and component.name.removeprefix("linear_attention_") in mixer.fixed
-        ):
+        mixer = self.config.mixer
+        if component.recurrent and mixer and component.name.removeprefix("linear_attention_") in mixer.fixed:
             return f"{mixer.kind} makes it of other values on the way"
         return None
 

@@ -31,7 +31,8 @@ def place(name: str, site: Site, checkpoint: Checkpoint, problems: Problems) -> 
                 f"layers are 0 to {checkpoint.depth - 1}",
                 at="layers",
             )
-        columns = _columns(component, site, checkpoint, problems)
+        if missing is None:
+            columns = _columns(component, site, checkpoint, problems)
     value = checkpoint.value_of(component)
     own = "" if value == component.identity else value
     stack = Stack(layers, site.layers == "all") if site.stacked else None

@@ -24,7 +24,7 @@ from causalab_mini.run.picking import pickers
 from causalab_mini.run.recurrence import NOTHING, States, during
 from causalab_mini.run.states import Parent, State, last_logits, masks, new_ids, taken_over
 from causalab_mini.run.values import Values
-from causalab_mini.run.visits import Arguments, EditCells, KeepCells, Report, edited, gather_stops, split, visit
+from causalab_mini.run.visits import Arguments, EditCells, KeepCells, Report, edited, empty, gather_stops, split, visit
 from causalab_mini.schedule.ir import Call, Frame, Lane, Schedule
 from causalab_mini.schedule.passes.layers import entering_keep
 
@@ -162,7 +162,7 @@ class CallRunner:
         return Parent(None, 0) if lane.parent is None or lane.start == 0 else self._states[lane.parent]
 
     def _decode(self, now: _Now, steps: int, logits: Tensor, mask: Tensor, cache: Cache) -> None:
-        """The greedy loop from the last position's logits [L, V]."""
+        """The steps after the prefill, from the last position's logits [L, V] on."""
         states = any(tap.place.component.state for lane in now.lanes for tap in (*lane.edits, *lane.keeps))
         chosen_by = pickers(now.lanes, self._greedy.eos_ids, self._network)
         choices = Choices(self._greedy.eos_ids, self._greedy.pad_id, [lane.ends for lane in now.lanes], chosen_by)
@@ -216,8 +216,8 @@ class CallRunner:
                 entries, columns = now.own(lane, edit.frame, edit.at)
                 if columns and not edit.place.component.state:
                     argument = self._arguments(edit, now.step)
-                    if isinstance(argument, Tensor) and not argument.shape[0]:
-                        continue  # No value, nothing to write.
+                    if empty(argument):
+                        continue
                     if isinstance(argument, Tensor) and argument.shape[0] not in (1, len(columns)):
                         argument = argument[list(entries)]
                     at = tuple(edit.at[entry] for entry in entries)

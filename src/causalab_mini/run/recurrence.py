@@ -6,7 +6,7 @@ have run; the one the lane goes on from is there before; those between are made 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,7 +20,7 @@ from causalab_mini.engine.mixers import RECURRENCES
 from causalab_mini.engine.modules import Network
 from causalab_mini.run.featurizers import Featurizers
 from causalab_mini.run.values import Values
-from causalab_mini.run.visits import Arguments, EditCells, KeepCells, Stop, edited, gather_stops, split
+from causalab_mini.run.visits import Arguments, EditCells, KeepCells, Stop, edited, empty, gather_stops, split
 from causalab_mini.schedule.ir import Edit, Frame, Lane
 
 ENTERING = "linear_attention_state_in"
@@ -86,7 +86,8 @@ class States:
         for slot, number, lane in members:
             for edit in lane.edits:
                 if edit.place.component.state and not entering:
-                    edits += [self._cells(slot, number, edit, at, step) for at in edit.at if now(lane, edit.frame, at)]
+                    happening = (at for at in edit.at if now(lane, edit.frame, at))
+                    edits += [cells for at in happening for cells in self._cells(slot, number, edit, at, step)]
             for keep in lane.keeps:
                 if keep.place.component.state and (keep.place.component.name == ENTERING) == entering:
                     keeps += [KeepCells(slot, number, (0,), keep) for at in keep.at if now(lane, keep.frame, at)]
@@ -142,11 +143,13 @@ class States:
             for cells, value in split(stop, made):
                 self._values.keep(cells.lane, cells.keep, value)
 
-    def _cells(self, slot: int, number: int, edit: Edit, at: int, step: int) -> EditCells:
+    def _cells(self, slot: int, number: int, edit: Edit, at: int, step: int) -> Iterator[EditCells]:
         argument = self._arguments(edit, step)
+        if empty(argument):
+            return
         if isinstance(argument, Tensor) and argument.shape[0] == len(edit.at) > 1:
             argument = argument[[edit.at.index(at)]]
-        return EditCells(slot, number, (0,), edit, argument, (at,), self._featurizers.some(edit.space))
+        yield EditCells(slot, number, (0,), edit, argument, (at,), self._featurizers.some(edit.space))
 
     def _report(self, cells: list[EditCells], largest: Tensor, size: Tensor) -> None:
         for cell, change, before in zip(cells, largest.tolist(), size.tolist(), strict=True):

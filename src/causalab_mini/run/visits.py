@@ -27,6 +27,11 @@ Arguments = Callable[[Edit, int], Tensor | float | None]
 """An edit's argument at a step: [len(at) or 1, w] in the prompt's frame, [1, w] at a step, or a number."""
 
 
+def empty(argument: Tensor | float | None) -> bool:
+    """Whether an argument turned out to have no value: then there is nothing to write."""
+    return isinstance(argument, Tensor) and not argument.shape[0]
+
+
 @dataclass(frozen=True)
 class EditCells:
     """An edit of one lane in this call: its cells' columns, its argument [n or 1, w], a number or None, and the prompt

@@ -73,6 +73,20 @@ def test_rows_are_left_unwritten(mode: Mode, tmp_path: Path, random_world: Calla
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_states_are_left_unwritten(mode: Mode, tmp_path: Path, random_world: Callable[[str, int], Desk]) -> None:
+    root = write_table(tmp_path, rows(word=["unheard of", "never said", "not this"]))
+    made = document({"variable": "word"})
+    states = {"out1": {"component": "linear_attention_state", "layers": 0}}
+    states["out2"] = {"component": "linear_attention_state", "layers": 2}
+    made["sites"] = {**made["sites"], **states}
+    (steps,) = random_world("qwen3_5_text", 16).over(root).run(made, mode=mode).values()
+    seen = Seen(steps["second",])
+    assert seen.reasons("e_m") == seen.reasons("e_n") == ["write_skipped"] * 3
+    assert seen.ids("m") == seen.ids("n") == seen.ids("original")
+    assert all(report.firings == (0, 0, 0) for report in seen.observed.writes)
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_rows_with_a_value_make_one_for_all(
     mode: Mode, tmp_path: Path, random_world: Callable[[str, int], Desk]
 ) -> None:
