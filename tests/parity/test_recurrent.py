@@ -218,3 +218,22 @@ def test_exact_is_naive_to_the_bit(desk: Desk) -> None:
         assert torch.equal(naive.tensor(name), exact.tensor(name))
         torch.testing.assert_close(naive.tensor(name), fast.tensor(name), atol=1e-4, rtol=1e-4)
     assert naive.ids("m") == exact.ids("m") == fast.ids("m")
+
+
+def test_a_write_after_the_last_token_leaves_what_that_token_said(desk: Desk) -> None:
+    """To the bit, where lanes are not regrouped; else the written row may run in another call than the clean one."""
+    reads = {
+        "clean": at("head", -1, model="original"),
+        "own": at("head", -1),
+        "next": at("head", {"frame": "generated", "index": 1}),
+        "clean_next": at("head", {"frame": "generated", "index": 1}, model="original"),
+    }
+    writes = {"w": {"site": "state", "pos": -1, "mechanism": "gaussian", "params": {"seed": 5}}}
+    made = document(reads, writes, STEPS, {}, {name: {"read": name} for name in reads}, "linear_attention_state")
+    for mode in MODES:
+        seen = desk.one(made, mode=mode)
+        if mode == "fast":
+            torch.testing.assert_close(seen.tensor("own"), seen.tensor("clean"), atol=1e-5, rtol=1e-5)
+        else:
+            assert torch.equal(seen.tensor("own"), seen.tensor("clean"))
+        assert ((seen.tensor("next") - seen.tensor("clean_next")).abs().amax(-1) > 1e-3).all()
