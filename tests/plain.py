@@ -1,8 +1,9 @@
 """The reference the product is held against: one row alone, unpadded, plain torch hooks, every step recomputed whole.
 
 Imports nothing of the product. Patterns of attention are the sides "scores" and "probs" of an attention module, [H, T]
-for w. A *token* is an index into the row's prompt and what it generated; step k of a decode
-sees token P − 1 + k, P the prompt's length. Nothing is cached, so an edit at a token acts in every recompute.
+for w. A *token* is an index into the row's prompt and what it generated; step k of a decode sees token P − 1 + k, P the
+prompt's length. Nothing is cached, so an edit at a token acts in every recompute; but where recurrent states are looked
+at or written, the row is fed token by token.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ def run(
     """Run one row. `steps` tokens are chosen greedily, `held` ids never; or they are `forced`."""
     edits, looks, held = list(edits), list(looks), list(held)
     ids, rows, values = list(prompt), [], {}
+    states = any(item.module.startswith(STATE) for item in [*edits, *looks])
+    walk = _Walk(model, edits, looks) if states else None
     for step in range(max(steps, 1)):
-        logits, seen = forward(model, ids, edits, looks)
+        logits, seen = forward(model, ids, edits, looks) if walk is None else walk.on(ids)
         rows.append(logits[-1])
         for name, value in seen.items():
             values.setdefault(name, value)
@@ -80,32 +83,38 @@ def forward(
     """One forward of one row: logits [T, V], and the values looked at; tokens past the row's end are passed over."""
     edits = [edit for edit in edits if edit.token < len(ids)]
     looks = [look for look in looks if look.token < len(ids)]
-    if any(item.module.startswith(STATE) for item in [*edits, *looks]):
-        return _stepped(model, ids, edits, looks)
     return _called(model, ids, edits, looks, {"use_cache": False})
 
 
-def _stepped(
-    model: nn.Module, ids: Sequence[int], edits: Sequence[Edit], looks: Sequence[Look]
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """The same token by token, so that there is a state after each of them."""
-    from transformers.cache_utils import DynamicCache
+class _Walk:
+    """The same token by token, so that there is a state after each of them; goes on where it stopped."""
 
-    cache, rows, values = DynamicCache(config=model.config), [], {}
-    for token, fed in enumerate(ids):
-        here = [[replace(item, token=0) for item in items if item.token == token] for items in (edits, looks)]
+    def __init__(self, model: nn.Module, edits: Sequence[Edit], looks: Sequence[Look]) -> None:
+        from transformers.cache_utils import DynamicCache
+
+        self.model, self.edits, self.looks = model, edits, looks
+        self.cache, self.rows, self.values = DynamicCache(config=model.config), [], {}
+
+    def on(self, ids: Sequence[int]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Logits [T, V] and values after all of `ids`, which begin with those of before."""
+        for token in range(len(self.rows), len(ids)):
+            self._step(token, ids[token])
+        return torch.cat(self.rows), self.values
+
+    def _step(self, token: int, fed: int) -> None:
+        here = [[replace(item, token=0) for item in items if item.token == token] for items in (self.edits, self.looks)]
         inside = [[item for item in items if not item.module.startswith(STATE)] for items in here]
-        at = {} if "mamba" in model.config.model_type else {"position_ids": torch.tensor([[token]])}
-        logits, seen = _called(model, [fed], *inside, {"use_cache": True, "cache": cache, **at})
-        rows.append(logits)
-        values.update(seen)
+        at = {} if "mamba" in self.model.config.model_type else {"position_ids": torch.tensor([[token]])}
+        logits, seen = _called(self.model, [fed], *inside, {"use_cache": True, "cache": self.cache, **at})
+        self.rows.append(logits)
+        self.values.update(seen)
         for item in (item for items in here for item in items if item.module.startswith(STATE)):
-            state = laid_out(model, cache.layers[int(item.module.removeprefix(STATE))].recurrent_states[0])
+            layer = int(item.module.removeprefix(STATE))
+            state = laid_out(self.model, self.cache.layers[layer].recurrent_states[0])
             if isinstance(item, Edit):
                 state.copy_(item.change(state.flatten().clone()).view(state.shape))
             else:
-                values[item.name] = state.flatten().clone()
-    return torch.cat(rows), values
+                self.values[item.name] = state.flatten().clone()
 
 
 def laid_out(model: nn.Module, state: Tensor) -> Tensor:
