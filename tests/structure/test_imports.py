@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "causalab_mini"
 FLOORS = (
-    ("errors",),
+    ("errors", "garbage"),
     ("vocabulary",),
     ("spec", "data", "checkpoint"),
     ("frames",),

@@ -16,7 +16,6 @@ from typing import Annotated, NoReturn, Protocol, cast
 import typer
 
 from causalab_mini import __version__
-from causalab_mini.cli.collecting import uncollected
 from causalab_mini.cli.options import AsJson, Debug, voice_from, voice_of
 from causalab_mini.cli.verbs import (
     check,
@@ -34,6 +33,7 @@ from causalab_mini.cli.verbs import (
     vocab,
 )
 from causalab_mini.errors import EXIT_DONE, EXIT_INTERRUPTED
+from causalab_mini.garbage import uncollected
 
 NAME = "causalab-mini"
 # typer exports this class and not its base, which is the error of any command line that cannot be read.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from causalab_mini.checkpoint.facts import Checkpoint
 from causalab_mini.checkpoint.verdicts import Proof, Verdict, remember
-from causalab_mini.cli.collecting import collected
 from causalab_mini.cli.interrupts import interruptible
 from causalab_mini.cli.progress import Report
 from causalab_mini.cli.reading import Compiled, compile_again
 from causalab_mini.errors import Interrupted
+from causalab_mini.garbage import collected
 from causalab_mini.plan.probes import chosen
 from causalab_mini.results.conditions import conditions
 from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, partial, run_record

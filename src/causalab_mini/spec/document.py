@@ -137,6 +137,16 @@ class Write(Node):
     missing: Literal["refuse", "skip"] = "refuse"
     reach: Literal["lasting", "forward"] | None = None
 
+    @property
+    def operand_read(self) -> str | None:
+        """The read its operand names."""
+        return self.operand if isinstance(self.operand, str) else None
+
+    @property
+    def operand_output(self) -> str | None:
+        """The output of an earlier step its operand refers to."""
+        return self.operand.ref if isinstance(self.operand, Ref) else None
+
 
 class IntervenedModel(Node):
     """The checkpoint with some writes in place."""

@@ -33,9 +33,9 @@ def sources(intervention: Intervention, model: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in declared.writes if declared else ():
         write = intervention.writes.get(name)
-        read = intervention.reads.get(write.operand) if write and isinstance(write.operand, str) else None
-        if write and read and isinstance(write.operand, str):
-            found.setdefault(read.model, write.operand)
+        operand = write.operand_read if write else None
+        if operand in intervention.reads:
+            found.setdefault(intervention.reads[operand].model, operand)
     return found
 
 

@@ -5,14 +5,13 @@ Knows the order of these looks and how problems of many points become one list; 
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from causalab_mini.errors import Problem, ReferenceRefusal, Refusal, SchemaRefusal, SweepRefusal
+from causalab_mini.garbage import uncollected
 from causalab_mini.spec import text as texts
 from causalab_mini.spec.check import Checker
 from causalab_mini.spec.digest import Digester
@@ -91,7 +90,7 @@ def load_parsed(raw: JsonObject, lines: Lines, name: str) -> Loaded:
     expansion = survey(raw)
     look = _Look(expansion)
     points = iter([Point("", (), (), expansion.first())]) if expansion.problems else expansion.points()
-    with _uncollected():
+    with uncollected():
         specs = [spec for point in points if (spec := look.point(point)) is not None]
     problems = look.problems()
     if expansion.problems:
@@ -109,18 +108,6 @@ def _touch(problem: Problem, sweep: Problem) -> bool:
     wrapper = re.split(r"\.(?:sweep|as)\b", sweep.path)[0]
     inner, outer = sorted((problem.path, wrapper), key=len, reverse=True)
     return inner == outer or inner.startswith((f"{outer}.", f"{outer}["))
-
-
-@contextmanager
-def _uncollected() -> Generator[None]:
-    """No garbage collection: thousands of points are made and none is dropped, so there is nothing to find."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _whole(points: Sequence[PointSpec], swept: bool) -> str:

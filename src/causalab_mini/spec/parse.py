@@ -55,6 +55,8 @@ _SETTINGS: Shape[dict[str, JsonValue]] = Shape("generation", TypeAdapter(nodes.S
 _FORMAT = Shape[str]("format", TypeAdapter(Literal["causalab-mini/1"]), lambda _: BaseModel)
 _KIND = Shape[str]("kind", TypeAdapter(Literal["observe"]), lambda _: BaseModel)
 _USED_NAME = Shape[str]("name", TypeAdapter(nodes.Name), lambda _: BaseModel)
+_NO_HEADER = nodes.Header()
+_NO_DECODE = nodes.Decode(steps=0)
 _STAND_IN = nodes.Model(key="?", dtype="fp32")
 
 
@@ -68,10 +70,11 @@ class Parser:
         if not isinstance(raw, dict | list):
             return parse()
         key = (name, id(raw))
-        if key not in self._memo:
+        known = self._memo.get(key)
+        if known is None:
             # The raw part is kept too, or its identity could be taken over by another.
-            self._memo[key] = (raw, parse())
-        return cast(Parsed[T], self._memo[key][1])
+            known = self._memo[key] = (raw, parse())
+        return cast(Parsed[T], known[1])
 
     def document(self, raw: JsonObject) -> Parsed[Document]:
         """A point. Its node is there even with problems, made of the parts that are well formed."""
@@ -84,7 +87,7 @@ class Parser:
         if "$schema" in raw:
             top.take(self._part(_REF, raw["$schema"]), "$schema")
         node = Document.model_construct(
-            header=header or nodes.Header(),
+            header=header or _NO_HEADER,
             model=model or _STAND_IN,
             roles=self._named(raw, "roles", top, lambda part: self._part(_ROLE, part), required=True),
             sites=self._named(raw, "sites", top, lambda part: self._part(_SITE, part), required=True),
@@ -106,15 +109,12 @@ class Parser:
         decode = here.take(self._part(_DECODE, raw["decode"]), "decode") if "decode" in raw else None
         stated = self._part(_SETTINGS, raw["generation"]) if "generation" in raw else None
         generation = None if stated is None else here.take(stated, "generation")
-        node = Intervention(
+        node = Intervention.model_construct(
             reads=self._named(raw, "reads", here, lambda part: self._part(_READ, part), required=True),
             writes=self._named(raw, "writes", here, lambda part: self._part(_WRITE, part)),
             models=self._named(raw, "models", here, lambda part: self._part(_INTERVENED, part)),
-            # The union's members are what `_METRIC` yields; its adapter cannot say so.
-            metrics=cast(
-                "dict[str, AnyMetric]", self._named(raw, "metrics", here, lambda part: self._part(_METRIC, part))
-            ),
-            decode=decode or nodes.Decode(steps=0),
+            metrics=self._named(raw, "metrics", here, lambda part: self._part(_METRIC, part)),
+            decode=decode or _NO_DECODE,
             generation=generation or {},
         )
         return here.done(node)

@@ -13,9 +13,10 @@ from tests.worlds import document
 from causalab_mini.errors import Refusal
 from causalab_mini.spec import load as loading
 from causalab_mini.spec.check import Checker, check
-from causalab_mini.spec.check.watched import PATIENCE
+from causalab_mini.spec.check.watched import PATIENCE, Asked, Differences
 from causalab_mini.spec.parse import Parser
 from causalab_mini.spec.sweep import expand
+from causalab_mini.vocabulary.node import Node
 
 MANY = 10_000
 ONE = "interventions.interchange"
@@ -97,3 +98,78 @@ def test_what_is_remembered_is_what_each_point_is_told_alone(places: list) -> No
         assert parsed.node is not None
         assert alone.node is not None
         assert list(together.check(parsed.node, parsed.broken)) == list(check(alone.node, alone.broken)), point.label
+
+
+class Leaf(Node):
+    """Says whether its number is large, and whether that is so although it is named small."""
+
+    number: float
+    name: str = "small"
+
+    @property
+    def large(self) -> bool:
+        return self.number > 10
+
+    @property
+    def odd(self) -> bool:
+        return self.large and self.name == "small"
+
+    @property
+    def both(self) -> tuple[float, str]:
+        return (self.number, self.name)
+
+    def method(self) -> float:
+        return self.number
+
+
+class Tree(Node):
+    leaves: dict[str, Leaf]
+    pair: tuple[Leaf, ...] = ()
+    other: int = 0
+
+
+def asks(question, *trees: Tree) -> tuple[list[object], int]:
+    """The answers about each tree, and how often the question was asked."""
+    watch = Asked[Tree, object](Differences())
+    answers = [watch.ask("q", tree, lambda tree: [question(tree)])[0] for tree in trees]
+    assert answers == [question(tree) for tree in trees]
+    return answers, watch.times["q"]
+
+
+def one(number: float = 1.0, name: str = "small", other: int = 0) -> Tree:
+    return Tree(leaves={"a": Leaf(number=number, name=name)}, other=other)
+
+
+@pytest.mark.parametrize(
+    ("question", "trees", "times"),
+    [
+        (lambda tree: tree.other, (one(), one(2.0), one(3.0, "big")), 1),
+        (lambda tree: tree.leaves["a"].number, (one(), one(name="big"), one(2.0)), 2),
+        (lambda tree: tree.leaves["a"].large, (one(1.0), one(2.0), one(11.0), one(12.0), one(3.0)), 2),
+        (lambda tree: tree.leaves["a"].odd, (one(1.0), one(2.0), one(11.0), one(11.0, "big"), one(12.0)), 2),
+        (lambda tree: tree.leaves["a"].both, (one(1.0), one(2.0), one(1.0, other=1)), 2),
+        (lambda tree: tree.leaves["a"].method(), (one(1.0), one(1.0, "big"), one(1.0, other=3)), 2),
+        (lambda tree: "b" in tree.leaves, (one(), Tree(leaves={"a": Leaf(number=1.0), "b": Leaf(number=2.0)})), 2),
+        (
+            lambda tree: [leaf.number for leaf in tree.pair],
+            (one(), Tree(leaves={}, pair=(Leaf(number=1.0),)), Tree(leaves={}, pair=(Leaf(number=1.0, name="big"),))),
+            2,
+        ),
+        (
+            lambda tree: list(tree.leaves),
+            (
+                Tree(leaves={"a": Leaf(number=1.0), "b": Leaf(number=2.0)}),
+                Tree(leaves={"b": Leaf(number=2.0), "a": Leaf(number=1.0)}),
+                Tree(leaves={"a": Leaf(number=3.0), "b": Leaf(number=2.0)}),
+            ),
+            2,
+        ),
+    ],
+)
+def test_a_question_is_asked_again_only_where_it_looked(question, trees: tuple[Tree, ...], times: int) -> None:
+    assert asks(question, *trees)[1] == times
+
+
+def test_what_a_property_of_a_property_says_is_not_taken_for_granted() -> None:
+    answers, _ = asks(lambda tree: tree.leaves["a"].odd, one(1.0), one(2.0), one(11.0), one(1.0), one(12.0))
+    assert answers == [False, False, True, False, True]

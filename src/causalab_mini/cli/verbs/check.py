@@ -72,9 +72,9 @@ def check(
     voice.warn(compiled.experiment.warnings)
 
     from causalab_mini.cli.checking import checked
-    from causalab_mini.cli.collecting import collected
     from causalab_mini.cli.selection import selected, spread
     from causalab_mini.cli.verdict import page, tree
+    from causalab_mini.garbage import collected
 
     labels = selected(compiled.experiment, points) if points else spread(compiled.experiment, POINTS)
     device = None if device_map is None else device_map.value

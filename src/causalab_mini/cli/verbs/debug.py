@@ -134,10 +134,10 @@ def prompts(
 
 def _generated(look: Look, top: int, *, serial: bool) -> Iterator[Said]:
     from causalab_mini.checkpoint.naming import self_test
-    from causalab_mini.cli.collecting import collected
     from causalab_mini.engine.hooks import Hooks
     from causalab_mini.engine.modules import best_device, load
     from causalab_mini.errors import PlanRefusal, Problem
+    from causalab_mini.garbage import collected
     from causalab_mini.run.free import said
     from causalab_mini.run.runner import Run
 

@@ -11,24 +11,41 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from causalab_mini.errors import Problem
-from causalab_mini.spec.check import decode, featurizers, generation, metrics, models, reads, sites, steps, writes
+from causalab_mini.spec.check import (
+    decode,
+    featurizers,
+    generation,
+    metrics,
+    models,
+    reads,
+    saves,
+    sites,
+    steps,
+    writes,
+)
 from causalab_mini.spec.check.names import Here, Scope, empty, reserved
-from causalab_mini.spec.check.watched import Asked
+from causalab_mini.spec.check.watched import Asked, Differences
 from causalab_mini.spec.document import Document, Intervention
+
+Question = Callable[[Here], Iterator[Problem]]
 
 
 @dataclass
 class Checker:
     """Checks the points of one document: of a part that a point shares with one before, nothing is asked again."""
 
-    asked: Asked[Document, Problem] = field(default_factory=Asked[Document, Problem])
+    asked: Asked[Document, Problem] = field(init=False)
+    questions: Asked[Document, tuple[str, Question]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        differences = Differences()
+        self.asked = Asked(differences)
+        self.questions = Asked(differences)
 
     def check(self, document: Document, broken: frozenset[str] = frozenset()) -> Iterator[Problem]:
         """Everything that is wrong with a well-shaped document."""
-        for name, question in _questions(document):
-            for problem in self.asked.ask(
-                (name, broken), document, lambda seen, question=question: question(Here(seen, broken))
-            ):
+        for name, question in self.questions.ask("all", document, _questions):
+            for problem in self.asked.ask((name, broken), document, lambda seen, ask=question: ask(Here(seen, broken))):
                 if not broken or not Here(document, broken).covered(problem.path):
                     yield problem
 
@@ -36,9 +53,6 @@ class Checker:
 def check(document: Document, broken: frozenset[str] = frozenset()) -> Iterator[Problem]:
     """Everything that is wrong with one well-shaped document."""
     return Checker().check(document, broken)
-
-
-Question = Callable[[Here], Iterator[Problem]]
 
 
 def _questions(document: Document) -> Iterator[tuple[str, Question]]:
@@ -52,6 +66,7 @@ def _questions(document: Document) -> Iterator[tuple[str, Question]]:
     for number, found in enumerate(steps.inline(document)):
         yield from _of_intervention(found.path, partial(_inline, number))
     yield "steps", steps.check
+    yield "saves", saves.check
 
 
 def _names(here: Here) -> Iterator[Problem]:

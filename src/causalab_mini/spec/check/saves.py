@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from causalab_mini.errors import Problem, join, suggest
 from causalab_mini.spec.check.names import Here
-from causalab_mini.spec.children import Child, meant
+from causalab_mini.spec.children import Child, children, meant
 from causalab_mini.spec.document import Observe, Save
 
 TABLE = ".json"
@@ -15,14 +15,15 @@ OWN = ("document.json", "run.json", "summary.csv", "summary.json")
 LONGEST = 200
 
 
-def check(here: Here, everything: Mapping[str, tuple[Child, ...]]) -> Iterator[Problem]:
-    """Every save of every step; `everything` are the children by step."""
+def check(here: Here) -> Iterator[Problem]:
+    """Every save of every step."""
     taken: dict[str, str] = {}
     for name, step in here.document.steps.items():
+        own = children(here.document, name)
         for i, save in enumerate(step.saves):
             path = join("steps", name, "saves", i)
-            makers = [child for child in everything[name] if meant(save, child.name, child.produced) is not None]
-            yield from _value(here, step, save, everything[name], makers, f"{path}.value")
+            makers = [child for child in own if meant(save, child.name, child.produced) is not None]
+            yield from _value(here, step, save, own, makers, f"{path}.value")
             faults = list(_file(save.file_path, f"{path}.file_path"))
             yield from faults
             if not faults:

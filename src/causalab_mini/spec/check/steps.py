@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from causalab_mini.errors import Problem, join, suggest
-from causalab_mini.spec.check import positions, saves, writes
+from causalab_mini.spec.check import positions, writes
 from causalab_mini.spec.check.names import Here, Scope, reserved
 from causalab_mini.spec.children import Child, children
-from causalab_mini.spec.document import Document, Intervention, Observe, Output, Ref
+from causalab_mini.spec.document import Document, Intervention, Observe, Output
 from causalab_mini.spec.forwards import forwards
 
 
@@ -60,7 +60,6 @@ def check(here: Here) -> Iterator[Problem]:
         path = f"interventions.{name}"
         if path not in used:
             yield from _references(here, Child(name, path, intervention, {}, ()), earlier, everything)
-    yield from saves.check(here, everything)
 
 
 def _used(here: Here, step: Observe, path: str) -> Iterator[Problem]:
@@ -158,10 +157,10 @@ def _references(
     here: Here, child: Child, earlier: list[_Published], everything: Mapping[str, tuple[Child, ...]]
 ) -> Iterator[Problem]:
     for name, write in child.intervention.writes.items():
-        if not isinstance(write.operand, Ref):
+        ref = write.operand_output
+        if ref is None:
             continue
         path = f"{child.path}.writes.{name}"
-        ref = write.operand.ref
         found = [published for published in earlier if published.output == ref]
         if len(found) == 1:
             output = found[0].child.outputs[ref]

@@ -1,181 +1,245 @@
 """Answers that are given again as long as everything they were made from is the same.
 
-Points of a sweep share all parts but the swept ones. A question is asked of a document through stand-ins that note what
-is looked at; for the next point it is asked again only if one of those parts is another.
+Points of a sweep share all parts but the swept ones. A question is asked of a document through stand-ins that note
+what is looked at; for another point it is asked again only if the two documents differ in one of those places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
 Answer = TypeVar("Answer")
 Root = TypeVar("Root", bound=BaseModel)
+Place = tuple[str | int, ...]
+"""The way to a part of a document: fields, names and numbers in lists."""
+Places = frozenset[Place]
 
 PATIENCE = 4
 """How many answers to a question may turn out not to hold for another point before it is simply asked each time."""
 
 
-class Seen:
-    """A part of a document that was looked at: all of it, or what was looked at in it, by attribute, key or place."""
+@dataclass
+class Looks:
+    """Where a question looked.
 
-    __slots__ = ("attributes", "items", "names", "opened", "there", "value", "whole")
+    `passed`: every part that was met; `whole`: those that may have been looked at in all they hold; `told`: what
+    properties of nodes said.
+    """
 
-    def __init__(self, value: object) -> None:
-        self.value = value
-        self.opened = _opened(value)
-        self.whole = False
-        self.names: tuple[str, ...] | None = None
-        self.attributes: dict[str, Seen] = {}
-        self.items: dict[str | int, Seen] = {}
-        self.there: dict[str, bool] = {}
+    passed: set[Place] = field(default_factory=set[Place])
+    whole: set[Place] = field(default_factory=set[Place])
+    told: list[Told] = field(default_factory=list["Told"])
+    _doubtful: dict[Places, tuple[Told, ...] | None] = field(default_factory=dict["Places", "tuple[Told, ...] | None"])
 
-    def same(self, value: object) -> bool:
-        """Whether everything that was looked at is the same in `value`."""
-        mine = self.value
-        if value is mine:
-            return True
-        if self.whole or type(value) is not type(mine):
-            return False
-        if not self.opened:
-            return value == mine if isinstance(value, str | int | float) else not value and not mine
-        for name, part in self.attributes.items():
-            now = getattr(value, name)
-            if now is not part.value and not part.same(now):
-                return False
-        return self._same_items(value)
+    def same(self, places: Places, now: BaseModel) -> bool:
+        """Whether a document that is another one in these places, `now`, looks the same."""
+        if places not in self._doubtful:
+            doubtful = tuple(told for told in self.told if not told.looks.elsewhere(places))
+            self._doubtful[places] = doubtful if self._untouched(places) else None
+        doubtful = self._doubtful[places]
+        return doubtful is not None and all(told.again(now) for told in doubtful)
 
-    def _same_items(self, value: Any) -> bool:
-        if self.names is not None and tuple(value) != self.names:
-            return False
-        if isinstance(self.value, tuple) and len(value) != len(self.items):
-            return False
-        for name, there in self.there.items():
-            if (name in value) is not there:
-                return False
-        for key, part in self.items.items():
-            now = value[key] if type(key) is int else value.get(key)
-            if now is not part.value and not part.same(now):
-                return False
-        return True
+    def elsewhere(self, places: Places) -> bool:
+        """Whether none of these places was looked at in any way."""
+        return self._untouched(places) and all(told.looks.elsewhere(places) for told in self.told)
 
-    def attribute(self, name: str) -> Seen:
-        """The attribute of a node, noted as looked at."""
-        if name not in self.attributes:
-            self.attributes[name] = Seen(getattr(self.value, name))
-        return self.attributes[name]
+    def _untouched(self, places: Places) -> bool:
+        return places.isdisjoint(self.passed) and _above(places).isdisjoint(self.whole)
 
-    def item(self, key: str | int) -> Seen:
-        """The part of a section or a list, noted as looked at."""
-        if key not in self.items:
-            self.items[key] = Seen(cast(Any, self.value)[key])
-        return self.items[key]
+
+@dataclass(frozen=True)
+class Told:
+    """What a property of the node at `place` said, and where it looked for it."""
+
+    place: Place
+    name: str
+    value: object
+    looks: Looks
+
+    def again(self, now: BaseModel) -> bool:
+        """Whether it says the same in `now`."""
+        return getattr(_at(now, self.place), self.name) == self.value
+
+
+@lru_cache
+def _above(places: Places) -> Places:
+    """What these places lie in, and they."""
+    return frozenset(place[:end] for place in places for end in range(len(place) + 1))
+
+
+class Differences:
+    """Where documents differ from the one at hand; found once for all who ask."""
+
+    def __init__(self) -> None:
+        self._now: object = None
+        self._found: dict[int, Places] = {}
+
+    def between(self, one: BaseModel, now: BaseModel) -> Places:
+        """The innermost parts that stand in both `one` and `now` and are not the same."""
+        if self._now is not now:
+            self._now, self._found = now, {}
+        if id(one) not in self._found:
+            found: list[Place] = []
+            _compare(one, now, (), found)
+            self._found[id(one)] = frozenset(found)
+        return self._found[id(one)]
+
+
+def _compare(one: Any, other: Any, at: Place, found: list[Place]) -> None:
+    if one is other:
+        return
+    if type(one) is not type(other):
+        found.append(at)
+    elif not _opened(one):
+        # A list of numbers is not compared by its value, which would take 1 for 1.0.
+        if not (one == other if isinstance(one, str | int | float) else not one and not other):
+            found.append(at)
+    elif isinstance(one, tuple):
+        _compare_parts(dict(enumerate(cast("tuple[object, ...]", one))), dict(enumerate(other)), at, found)
+    elif isinstance(one, dict):
+        _compare_parts(cast("dict[str, object]", one), other, at, found)
+    else:
+        _compare_parts(one.__dict__, other.__dict__, at, found)
+
+
+def _compare_parts(one: Mapping[Any, object], other: Mapping[Any, object], at: Place, found: list[Place]) -> None:
+    if len(one) != len(other):
+        found.append(at)
+        return
+    start = len(found)
+    for (key, part), (name, now) in zip(one.items(), other.items(), strict=True):
+        if key != name:
+            found[start:] = [at]
+            return
+        if part is not now:
+            _compare(part, now, (*at, key), found)
 
 
 def _opened(value: object) -> bool:
     """Whether a part is looked into: a node, or a section or list of nodes. Everything else is looked at whole."""
     if isinstance(value, dict):
-        parts = cast("dict[str, object]", value)
-        return bool(parts) and all(isinstance(part, BaseModel) for part in parts.values())
+        return isinstance(next(iter(cast("dict[str, object]", value).values()), None), BaseModel)
     if isinstance(value, tuple):
         return any(isinstance(part, BaseModel) for part in cast("tuple[object, ...]", value))
     return isinstance(value, BaseModel)
 
 
-def _stand_in(seen: Seen) -> object:
-    value = seen.value
-    if not seen.opened:
+def _at(root: object, place: Place) -> object:
+    for key in place:
+        root = getattr(root, cast(str, key)) if isinstance(root, BaseModel) else cast(Any, root)[key]
+    return root
+
+
+def _stand_in(value: object, at: Place, looks: Looks) -> object:
+    looks.passed.add(at)
+    if not _opened(value):
         return value
     if isinstance(value, dict):
-        return _Section(seen)
+        return _Section(cast("dict[str, object]", value), at, looks)
     if isinstance(value, tuple):
-        return tuple(_stand_in(seen.item(place)) for place in range(len(cast("tuple[object, ...]", value))))
-    return _Node(seen)
+        parts = cast("tuple[object, ...]", value)
+        return tuple(_stand_in(part, (*at, number), looks) for number, part in enumerate(parts))
+    return _Node(cast(BaseModel, value), at, looks)
 
 
 class _Node:
-    """Stands in for a node: what a property gives is noted as an attribute, a method is a look at the whole."""
+    """Stands in for a node: what a property says is kept, a method is a look at the whole."""
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_looks", "_place", "_value")
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
+    def __init__(self, value: BaseModel, place: Place, looks: Looks) -> None:
+        self._value = value
+        self._place = place
+        self._looks = looks
 
     @property
     def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return type(self._seen.value)
+        return type(self._value)
 
     def __getattr__(self, name: str) -> object:
-        value = getattr(self._seen.value, name)
-        if callable(value) or name.startswith(("model_", "__")):
-            self._seen.whole = True
-            return value
-        return _stand_in(self._seen.attribute(name))
+        node = type(self._value)
+        if name in node.model_fields:
+            return _stand_in(getattr(self._value, name), (*self._place, name), self._looks)
+        known = getattr(node, name, None)
+        if isinstance(known, property) and known.fget is not None:
+            looks = Looks()
+            value = known.fget(_Node(self._value, self._place, looks))
+            if isinstance(value, str | bool | int | float | None):
+                self._looks.told.append(Told(self._place, name, value, looks))
+                return value
+        self._looks.whole.add(self._place)
+        return getattr(self._value, name)
 
     def __eq__(self, other: object) -> bool:
-        self._seen.whole = True
+        self._looks.whole.add(self._place)
         if type(other) is _Node:
-            other._seen.whole = True
-            other = other._seen.value
-        return self._seen.value == other
+            other._looks.whole.add(other._place)
+            other = other._value
+        return self._value == other
 
     def __hash__(self) -> int:
-        self._seen.whole = True
-        return hash(self._seen.value)
+        self._looks.whole.add(self._place)
+        return hash(self._value)
 
 
 class _Section(Mapping[str, object]):
-    """Stands in for nodes by name."""
+    """Stands in for nodes by name; which names there are, is as good as looked at."""
 
-    __slots__ = ("_seen", "_value")
+    __slots__ = ("_looks", "_place", "_value")
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
-        self._value = cast("dict[str, object]", seen.value)
+    def __init__(self, value: Mapping[str, object], place: Place, looks: Looks) -> None:
+        self._value = value
+        self._place = place
+        self._looks = looks
 
     def __getitem__(self, name: str) -> object:
-        if name not in self._value:
-            self._seen.there[name] = False
-            raise KeyError(name)
-        return _stand_in(self._seen.item(name))
+        return _stand_in(self._value[name], (*self._place, name), self._looks)
 
     def __contains__(self, name: object) -> bool:
-        if isinstance(name, str):
-            self._seen.there[name] = name in self._value
         return name in self._value
 
     def __iter__(self) -> Iterator[str]:
-        self._seen.names = tuple(self._value)
         return iter(self._value)
 
     def __len__(self) -> int:
-        self._seen.names = tuple(self._value)
         return len(self._value)
+
+
+@dataclass(frozen=True)
+class _Known(Generic[Root, Answer]):
+    """The answers to a question about a document."""
+
+    root: Root
+    looks: Looks
+    answers: tuple[Answer, ...]
 
 
 @dataclass
 class Asked(Generic[Root, Answer]):
     """Questions of documents, by name; `times` counts how often each was really asked."""
 
+    differences: Differences
     times: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
-    _known: dict[Hashable, list[tuple[Seen, tuple[Answer, ...]]]] = field(
-        default_factory=dict[Hashable, "list[tuple[Seen, tuple[Answer, ...]]]"]
+    _known: dict[Hashable, list[_Known[Root, Answer]]] = field(
+        default_factory=dict[Hashable, "list[_Known[Root, Answer]]"]
     )
 
     def ask(self, name: Hashable, root: Root, question: Callable[[Root], Iterable[Answer]]) -> tuple[Answer, ...]:
         """The answers to a question of this name about `root`."""
         known = self._known.setdefault(name, [])
         if len(known) <= PATIENCE:
-            for seen, answers in known:
-                if seen.same(root):
-                    return answers
+            for one in known:
+                if one.looks.same(self.differences.between(one.root, root), root):
+                    return one.answers
         self.times[name] = self.times.get(name, 0) + 1
         if len(known) > PATIENCE:
             return tuple(question(root))
-        seen = Seen(root)
-        answers = tuple(question(cast(Root, _Node(seen))))
-        known.append((seen, answers))
+        looks = Looks()
+        answers = tuple(question(cast(Root, _stand_in(root, (), looks))))
+        known.append(_Known(root, looks, answers))
         return answers

@@ -38,11 +38,11 @@ def check(scope: Scope) -> Iterator[Problem]:
 
 
 def _mechanism(scope: Scope, write: Write, path: str) -> Iterator[Problem]:
-    if isinstance(write.operand, str):
-        yield from scope.read(f"{path}.operand", write.operand)
-        read = scope.intervention.reads.get(write.operand)
+    if (named := write.operand_read) is not None:
+        yield from scope.read(f"{path}.operand", named)
+        read = scope.intervention.reads.get(named)
         if read is not None:
-            yield from operand(scope, write, write.operand, read, path, positions.width(read.pos, scope.decode))
+            yield from operand(scope, write, named, read, path, positions.width(read.pos, scope.decode))
     if write.mechanism not in MECHANISMS:
         hint = suggest(write.mechanism, MECHANISMS.names(), "mechanisms")
         yield Problem(f"{path}.mechanism", f"there is no mechanism '{write.mechanism}'", hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from causalab_mini.cli.collecting import collected, uncollected
+from causalab_mini.garbage import collected, uncollected
 
 
 def test_collecting_is_put_off_and_put_back() -> None:
