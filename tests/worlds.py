@@ -74,12 +74,14 @@ def fitted(document: dict, depth: int) -> dict:
 
 
 def thinned(document: dict) -> dict:
-    """The document with only the ends of its ranges, positions within five tokens of the end."""
+    """The document with only the ends of its sweeps, positions within five tokens of the end."""
 
     def thin(node: object) -> object:
         match node:
             case {"sweep": {"range": [first, last]}, **rest}:
                 return {"sweep": sorted({max(first, -5), last - 1}), **rest}
+            case {"sweep": [first, _, *_, last], **rest}:
+                return {"sweep": [first, last], **rest}
             case dict():
                 return {key: thin(value) for key, value in node.items()}
         return node
