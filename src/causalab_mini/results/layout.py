@@ -54,11 +54,25 @@ def run_files(experiment: Experiment) -> tuple[str, ...]:
     return tuple(dict.fromkeys((DOCUMENT, *points, *WRITTEN_LAST)))
 
 
-def linked(out: Path, experiment: Experiment) -> Path | None:
-    """A directory that a run of `experiment` would write into and that is a link, if there is one."""
-    names = (OWNER, record_path(""), *run_files(experiment))
-    inside = dict.fromkeys(parent for name in names for parent in PurePosixPath(name).parents if parent.name)
-    return next((out / parent for parent in inside if (out / parent).is_symlink()), None)
+def in_the_way(out: Path, experiment: Experiment) -> str | None:
+    """What stands where a run of `experiment` would write and cannot be replaced, as a sentence; None for nothing.
+
+    Links above a file and in place of the lock would be followed out of `out`; those in place of other files are
+    replaced.
+    """
+    records = (record_path(point.label) for point in experiment.points)
+    names = (LOCK, OWNER, *records, *run_files(experiment))
+    above = dict.fromkeys(parent for name in names for parent in PurePosixPath(name).parents if parent.name)
+    for name in (*above, LOCK):
+        if (out / name).is_symlink():
+            return f"{out / name} is a link, and what a run writes stays in {out}"
+    for name in above:
+        if (out / name).exists() and not (out / name).is_dir():
+            return f"{out / name} is a file, and a run makes a directory there"
+    for name in names:
+        if (out / name).is_dir() and not (out / name).is_symlink():
+            return f"{out / name} is a directory, and a run writes a file there"
+    return None
 
 
 def too_long(experiment: Experiment) -> str | None:

@@ -28,7 +28,7 @@ from causalab_mini.results.strict import pretty
 from causalab_mini.results.summary import SummaryLine, summary_csv, summary_json
 from causalab_mini.results.tables import table_bytes
 
-KEPT = "points that were written whole are kept: make room, and say the same again"
+KEPT = "points that were written whole are kept: make room, or clear the way, and say the same again"
 
 
 class Owner(BaseModel):
@@ -193,9 +193,8 @@ class Store:
             raise OutputRefusal(Problem("", f"{self._out} is a file, not a directory", "choose another --out"))
         if not self._out.exists():
             return
-        if (link := layout.linked(self._out, self._experiment)) is not None:
-            hint = "choose another --out, or remove the link"
-            raise OutputRefusal(Problem("", f"{link} is a link, and what a run writes stays in {self._out}", hint))
+        if (obstacle := layout.in_the_way(self._out, self._experiment)) is not None:
+            raise OutputRefusal(Problem("", obstacle, "choose another --out, or move it away"))
         owner = self._owner()
         if owner is None and (self._out / layout.OWNER).exists():
             hint = "choose another --out, or remove the directory"

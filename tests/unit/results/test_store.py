@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -167,6 +169,46 @@ def test_nothing_is_written_or_removed_behind_a_link(tmp_path: Path, linked: str
     with pytest.raises(OutputRefusal, match="is a link"):
         run(out, experiment("layer=0"), force=force)
     assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [("p.json", "mine")]
+
+
+@pytest.mark.parametrize("linked", [".run/lock", "layer=0/.p.json.part"])
+def test_no_file_is_written_through_a_link(tmp_path: Path, linked: str) -> None:
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    run(out, experiment("layer=0"))
+    (out / "layer=0/p.json").unlink()
+    (out / linked).unlink(missing_ok=True)
+    (out / linked).symlink_to(mine)
+    with contextlib.suppress(OutputRefusal):
+        run(out, experiment("layer=0"))
+    assert not mine.exists()
+    assert not (out / "layer=0/p.json").is_symlink()
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("layer=1/p.json", None, "is a directory, and a run writes a file there"),
+        ("summary.csv", None, "is a directory, and a run writes a file there"),
+        (".run/lock", None, "is a directory, and a run writes a file there"),
+        ("layer=1", "mine", "is a file, and a run makes a directory there"),
+        (".run/points", "mine", "is a file, and a run makes a directory there"),
+    ],
+)
+def test_what_cannot_be_replaced_is_refused_before_anything_is_lost(
+    tmp_path: Path, name: str, content: str | None, message: str, force: bool
+) -> None:
+    work = experiment("layer=0", "layer=1")
+    run(tmp_path, work)
+    path = tmp_path / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.mkdir() if content is None else path.write_text(content)
+    before = visible(tmp_path)
+    with pytest.raises(OutputRefusal, match=message):
+        run(tmp_path, work, force=force)
+    with pytest.raises(OutputRefusal, match=message):
+        Store(tmp_path, work, DOCUMENT, under("c"), force=force).look()
+    assert visible(tmp_path) == before
 
 
 @pytest.mark.parametrize("force", [False, True])
