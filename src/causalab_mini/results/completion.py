@@ -5,6 +5,7 @@ A point is kept by a later run when its document, everything its numbers come fr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,11 +79,10 @@ class Standing:
 
 def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing:
     """How `point` stands under `conditions`. A point is complete where its files are as its record left them."""
-    path = out / record_path(point.label)
-    if not path.exists():
-        return Standing(None, "not run yet")
     try:
-        record = Completion.model_validate_json(path.read_bytes())
+        record = Completion.model_validate_json((out / record_path(point.label)).read_bytes())
+    except FileNotFoundError:
+        return Standing(None, "not run yet")
     except (OSError, ValidationError):
         return Standing(None, "its record cannot be read")
     if (record.point, record.digest) != (point.label, point.digest):
@@ -94,7 +94,7 @@ def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing
         return Standing(None, "it saves other files")
     for name, digest in record.files.items():
         if not _unchanged(out / name, digest):
-            return Standing(None, f"{name} is {'not as it was written' if (out / name).exists() else 'missing'}")
+            return Standing(None, f"{name} is {'not as it was written' if os.path.lexists(out / name) else 'missing'}")
     return Standing(record, "complete")
 
 
@@ -132,7 +132,10 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
 
 
 def _unchanged(path: Path, digest: str) -> bool:
-    return path.is_file() and sha256_file(path) == digest
+    try:
+        return path.is_file() and sha256_file(path) == digest
+    except OSError:  # It is there and cannot be read.
+        return False
 
 
 def _near_ties(observed: Iterable[Observed]) -> Iterable[NearTieEntry]:

@@ -8,7 +8,9 @@ index=0/document.json, index=0/p_answer.json, …        a point's; a point with
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path, PurePosixPath
 
 from causalab_mini.plan.nodes import Experiment, Observe, Point, Save
@@ -73,6 +75,16 @@ def in_the_way(out: Path, experiment: Experiment) -> str | None:
         if (out / name).is_dir() and not (out / name).is_symlink():
             return f"{out / name} is a directory, and a run writes a file there"
     return None
+
+
+def writable(out: Path) -> None:
+    """Raise the OSError that making `out` or its lock would raise, as far as can be told without making anything."""
+    hidden = out / HIDDEN
+    ground = next(path for path in (out / LOCK, hidden, *hidden.parents) if os.path.lexists(path))
+    if ground != out / LOCK and not ground.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(ground, os.W_OK | (os.X_OK if ground.is_dir() else os.R_OK)):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def too_long(experiment: Experiment) -> str | None:

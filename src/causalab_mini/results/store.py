@@ -79,9 +79,7 @@ class Store:
                 self._refuse_unfit()
         except OSError as error:
             self._forget()
-            raise OutputRefusal(
-                Problem("", f"{self._out} cannot be written to: {error.strerror}", "choose another --out")
-            ) from error
+            raise self._unwritable(error) from error
         except OutputRefusal:
             self._forget()
             raise
@@ -96,8 +94,15 @@ class Store:
 
     def look(self) -> dict[str, Standing]:
         """How every point stands, by its label. Refused where a run would be; makes, writes and locks nothing."""
-        self._refuse_unfit()
+        try:
+            self._refuse_unfit()
+            layout.writable(self._out)
+        except OSError as error:
+            raise self._unwritable(error) from error
         return self._standings()
+
+    def _unwritable(self, error: OSError) -> OutputRefusal:
+        return OutputRefusal(Problem("", f"{self._out} cannot be written to: {error.strerror}", "choose another --out"))
 
     def _standings(self) -> dict[str, Standing]:
         points = self._experiment.points

@@ -11,6 +11,7 @@ from tests.unit.results.build import experiment, observe, observed, under
 
 from causalab_mini.plan.nodes import Batch, Decoding, Experiment, Forward, Plan, Point
 from causalab_mini.results.conditions import conditions
+from causalab_mini.results.layout import record_path
 from causalab_mini.results.provenance import Machinery, ModelRecord
 from causalab_mini.results.store import Store
 
@@ -87,6 +88,28 @@ def test_every_reason_is_told(tmp_path: Path) -> None:
     assert {each.reason for each in forced.values()} == {"--force runs all points again"}
     assert Store(tmp_path / "new", work, b"{}", under("c")).look()["index=0"].reason == "not run yet"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = experiment("index=0", "index=1", "index=2")
+    with Store(tmp_path, work, b"{}", under("c")) as store:
+        for point in work.points:
+            store.write(point, (observed(point.label),), 0.1)
+    unreadable = {tmp_path / "index=1/p.json", tmp_path / record_path("index=2")}
+    reads = Path.open
+
+    def refusing(path: Path, *arguments: object, **named: object) -> object:
+        if path in unreadable:
+            raise PermissionError(13, "Permission denied", str(path))
+        return reads(path, *arguments, **named)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refusing)
+    found = Store(tmp_path, work, b"{}", under("c")).look()
+    assert [each.reason for each in found.values()] == [
+        "complete",
+        "index=1/p.json is not as it was written",
+        "its record cannot be read",
+    ]
 
 
 @pytest.mark.parametrize("many", [4, 7])

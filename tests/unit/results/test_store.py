@@ -250,6 +250,26 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
             run(place, experiment(""))
 
 
+def test_a_look_refuses_what_a_run_could_not_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    run(tmp_path / "ran", experiment(""))
+    for place in ("file/below", "link", "x" * 300):
+        for refused in (lambda out: run(out, experiment("")), lambda out: look(out)):
+            with pytest.raises(OutputRefusal, match="cannot be written to"):
+                refused(tmp_path / place)
+    look(tmp_path / "a" / "b")
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    for place in ("ran", "a/b", "."):
+        with pytest.raises(OutputRefusal, match="cannot be written to: Permission denied"):
+            look(tmp_path / place, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "ran"]
+
+
+def look(out: Path, *, force: bool = False) -> None:
+    Store(out, experiment(""), DOCUMENT, under("c"), force=force).look()
+
+
 def test_two_runs_cannot_share_a_directory(tmp_path: Path) -> None:
     work = experiment("index=0")
     with Store(tmp_path, work, DOCUMENT, under("c")) as first:
