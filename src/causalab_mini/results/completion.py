@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from causalab_mini.plan.nodes import Point
 from causalab_mini.results.layout import point_files, record_path
 from causalab_mini.results.records import Observed
-from causalab_mini.results.strict import is_finite, sha256_file
+from causalab_mini.results.strict import fingerprint, is_finite, pretty, sha256_file
 from causalab_mini.results.summary import SummaryLine, summarize
 
 SHOWN = 4
@@ -56,7 +56,7 @@ class WriteEntry(_Stored):
 class Completion(_Stored):
     """One complete point. `conditions` is everything but the document that its numbers depend on, by name."""
 
-    format: Literal["causalab-mini/point/2"] = "causalab-mini/point/2"
+    format: Literal["causalab-mini/point/3"] = "causalab-mini/point/3"
     point: str
     digest: str
     conditions: dict[str, str]
@@ -67,6 +67,24 @@ class Completion(_Stored):
     warnings: tuple[str, ...]
     seconds: float
     peak_bytes: int | None
+
+
+class _Sealed(_Stored):
+    """A record as it is stored. `sha256`: of the record, as the summary is made of records and no file tells theirs."""
+
+    record: Completion
+    sha256: str
+
+
+def sealed(record: Completion) -> bytes:
+    """What the file of a record holds."""
+    return pretty({"record": (stored := record.model_dump(mode="json")), "sha256": fingerprint(stored)})
+
+
+def _opened(content: bytes) -> Completion | None:
+    """The record in a file's content; None where it is not as it was written."""
+    found = _Sealed.model_validate_json(content)
+    return found.record if found.sha256 == fingerprint(found.record.model_dump(mode="json")) else None
 
 
 @dataclass(frozen=True)
@@ -80,11 +98,13 @@ class Standing:
 def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing:
     """How `point` stands under `conditions`. A point is complete where its files are as its record left them."""
     try:
-        record = Completion.model_validate_json((out / record_path(point.label)).read_bytes())
+        record = _opened((out / record_path(point.label)).read_bytes())
     except FileNotFoundError:
         return Standing(None, "not run yet")
     except (OSError, ValidationError):
         return Standing(None, "its record cannot be read")
+    if record is None:
+        return Standing(None, "its record is not as it was written")
     if (record.point, record.digest) != (point.label, point.digest):
         return Standing(None, "its document is another")
     if (what := _changed(record.conditions, conditions)) is not None:

@@ -19,7 +19,7 @@ from causalab_mini.errors import OutputRefusal, Problem, RunFailure
 from causalab_mini.plan.nodes import Experiment, Observe, Point, Save
 from causalab_mini.results import layout
 from causalab_mini.results.bundles import write_bundle
-from causalab_mini.results.completion import Completion, Standing, complete, standing
+from causalab_mini.results.completion import Completion, Standing, complete, sealed, standing
 from causalab_mini.results.conditions import Conditions
 from causalab_mini.results.files import partial_name, write_bytes
 from causalab_mini.results.lock import DirectoryLock
@@ -151,7 +151,7 @@ class Store:
                     self._write_save(layout.save_path(point, observe, save), save, produced, point.digest)
             terms = self._conditions.of(point)
             record = complete(self._out, point, terms, observed, seconds, peak_bytes)
-            write_bytes(self._out / layout.record_path(point.label), pretty(record.model_dump(mode="json")))
+            write_bytes(self._out / layout.record_path(point.label), sealed(record))
         self._complete[point.label] = record
         return tuple(self._out / name for name in layout.point_files(point))
 

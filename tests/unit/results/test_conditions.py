@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from tests.unit.results.build import experiment, observe, observed, under
 
 from causalab_mini.plan.nodes import Batch, Decoding, Experiment, Forward, Plan, Point
+from causalab_mini.results.completion import sealed
 from causalab_mini.results.conditions import conditions
 from causalab_mini.results.layout import record_path
 from causalab_mini.results.provenance import Machinery, ModelRecord
@@ -63,15 +63,17 @@ def test_a_point_depends_on_its_own_tables_alone(tmp_path: Path) -> None:
 
 
 def test_every_reason_is_told(tmp_path: Path) -> None:
-    work = experiment(*(f"index={index}" for index in range(6)))
+    work = experiment(*(f"index={index}" for index in range(7)))
     with Store(tmp_path, work, b"{}", under("c")) as store:
-        for point in work.points[:5]:
+        for point in work.points[:6]:
             store.write(point, (observed(point.label),), 0.1)
+        completions = store.completions()
     (tmp_path / "index=1/p.json").unlink()
     (tmp_path / "index=2/p.json").write_bytes((tmp_path / "index=2/p.json").read_bytes()[:40])
-    records = {json.loads(path.read_bytes())["point"]: path for path in (tmp_path / ".run/points").iterdir()}
-    records["index=3"].write_bytes(records["index=3"].read_bytes()[:40])
-    records["index=4"].write_text(json.dumps({**json.loads(records["index=4"].read_bytes()), "digest": "other"}))
+    records = [tmp_path / record_path(point.label) for point in work.points]
+    records[3].write_bytes(records[3].read_bytes()[:40])
+    records[4].write_bytes(sealed(completions[4].model_copy(update={"digest": "other"})))
+    records[5].write_bytes(records[5].read_bytes().replace(b'"mean": 0.375', b'"mean": 0.376'))
     before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
     found = Store(tmp_path, work, b"{}", under("c")).look()
     assert [each.reason for each in found.values()] == [
@@ -80,6 +82,7 @@ def test_every_reason_is_told(tmp_path: Path) -> None:
         "index=2/p.json is not as it was written",
         "its record cannot be read",
         "its document is another",
+        "its record is not as it was written",
         "not run yet",
     ]
     assert Store(tmp_path, work, b"{}", under("d")).look()["index=0"].reason == "changed since: the code"

@@ -138,7 +138,7 @@ def whole(out: Path) -> set[str]:
         elif path.suffix == ".safetensors":
             header = int.from_bytes(path.read_bytes()[:8], "little")
             assert json.loads(path.read_bytes()[8 : 8 + header])["patched.generated"]
-    return {json.loads(path.read_bytes())["point"] for path in out.glob(".run/points/*.json")}
+    return {json.loads(path.read_bytes())["record"]["point"] for path in out.glob(".run/points/*.json")}
 
 
 def test_a_run_killed_anywhere_goes_on(tmp_path: Path, uninterrupted: dict[str, dict[str, bytes]]) -> None:
