@@ -127,20 +127,15 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
         complete = len(kept) + len(missing)
         left_out = partial(experiment, complete, loaded.limit)
         done = _Ran([], nothing_run(terms.mode), ())
-        if missing or not store.finished(left_out):
+
+        def told(schedule: ScheduleRecord) -> dict[str, object]:
+            eos_ids, overrides = compiled.checkpoint.eos_ids, compiled.source.overrides
+            record = (experiment, terms.model, terms.machinery, schedule, eos_ids, store.completions(), len(kept))
+            return run_record(*record, limit=loaded.limit, overrides=overrides)
+
+        if missing or not store.finished(told(done.schedule)):
             ran = _run(compiled, terms, missing, report) if missing else done
-            record = run_record(
-                experiment,
-                terms.model,
-                terms.machinery,
-                ran.schedule,
-                compiled.checkpoint.eos_ids,
-                store.completions(),
-                len(kept),
-                limit=loaded.limit,
-                overrides=compiled.source.overrides,
-            )
-            done = replace(ran, written=[*ran.written, *store.finish(record)])
+            done = replace(ran, written=[*ran.written, *store.finish(told(ran.schedule))])
         summary, points = tuple(store.summary()), len(experiment.points)
         return Done(
             tuple(done.written),

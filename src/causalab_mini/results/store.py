@@ -23,6 +23,7 @@ from causalab_mini.results.completion import Completion, Standing, complete, sea
 from causalab_mini.results.conditions import Conditions
 from causalab_mini.results.files import partial_name, write_bytes
 from causalab_mini.results.lock import DirectoryLock
+from causalab_mini.results.provenance import lasting
 from causalab_mini.results.records import Observed
 from causalab_mini.results.strict import pretty
 from causalab_mini.results.summary import SummaryLine, summary_csv, summary_json
@@ -122,16 +123,16 @@ class Store:
         """Labels of the points that are complete."""
         return frozenset(self._complete)
 
-    def finished(self, partial: Mapping[str, object] | None = None) -> bool:
-        """Whether what is written last is there and of the complete points. `partial`: what it should leave out."""
+    def finished(self, run: Mapping[str, object]) -> bool:
+        """Whether what is written last is there and of the complete points. `run`: what run.json is to say of them."""
         expected = {layout.DOCUMENT: self._document, **self._summaries(), **self._documents()}
         if any(_content(self._out / name) != content for name, content in expected.items()):
             return False
         try:
-            run = json.loads((self._out / layout.RUN).read_bytes())
-        except (OSError, ValueError):
+            found = json.loads((self._out / layout.RUN).read_bytes())
+        except (OSError, ValueError, RecursionError):
             return False
-        return isinstance(run, dict) and run.get("partial") == partial
+        return isinstance(found, dict) and lasting(found) == lasting(json.loads(pretty(run)))
 
     def completions(self) -> tuple[Completion, ...]:
         """The records of all complete points, in the experiment's order."""

@@ -209,6 +209,20 @@ def test_an_interrupt_in_the_last_call_leaves_nothing_to_do(go: Callable) -> Non
     assert told.err.count("done") == 3
 
 
+def test_what_run_json_says_is_put_right(go: Callable) -> None:
+    """But for what it says of the run that wrote it, which is over."""
+    go("out")
+    path = Path("out/run.json")
+    whole = json.loads(path.read_bytes())
+    for spoiled in ({**whole, "dtype": "bf16"}, {**whole, "more": 1}, {"partial": None}, []):
+        path.write_text(json.dumps(spoiled))
+        assert "out/run.json" in go("out").out
+        assert {**json.loads(path.read_bytes()), **{name: whole[name] for name in OWN}} == whole
+    before = path.read_bytes()
+    assert go("out").out == ""
+    assert path.read_bytes() == before
+
+
 def test_some_points_first_and_the_others_later(go: Callable) -> None:
     go("whole", "--schedule", "naive")
     told = go("out", "--schedule", "naive", "--points", "at=-2", "--json")

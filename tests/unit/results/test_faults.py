@@ -40,8 +40,9 @@ def run(out: Path, code: str = "new") -> list[str]:
             if point.label not in store.kept:
                 store.write(point, (observed(point.label, value=VALUES[code]),), 0.5, 100)
                 ran.append(point.label)
-        if ran or not store.finished():
-            store.finish({"digest": WORK.digest, "code": code, "partial": None})
+        record: dict[str, object] = {"digest": WORK.digest, "code": code, "partial": None}
+        if ran or not store.finished(record):
+            store.finish(record)
     return ran
 
 
