@@ -6,14 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.schedules import place
 from tests.unit.results.build import experiment, observe, observed, under
 
-from causalab_mini.plan.nodes import Batch, Decoding, Experiment, Forward, Plan, Point
+from causalab_mini.plan.nodes import Batch, Decoding, Experiment, Forward, Plan, Point, Read, ReadOperand, Space, Write
 from causalab_mini.results.completion import sealed
 from causalab_mini.results.conditions import conditions
 from causalab_mini.results.layout import record_path
 from causalab_mini.results.provenance import Machinery, ModelRecord
 from causalab_mini.results.store import Store
+from causalab_mini.spec.positions import Position
+from causalab_mini.vocabulary.featurizers import Gate
+from causalab_mini.vocabulary.mechanisms import Swap
 
 MODEL = ModelRecord("some/model", "main", "hub", "abc", {"a.safetensors": "2"})
 MACHINERY = Machinery("traced", "cpu", "fp32", "sdpa", None)
@@ -47,6 +51,21 @@ def test_each_of_them_is_one_by_name() -> None:
         now = other.of(point)
         assert [key for key in base if base[key] != now[key]] == [name]
     assert base == conditions(work, replace(MODEL, key="other"), MACHINERY, "fast").of(point)
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_a_featurizer_is_one_by_its_file(written: bool) -> None:
+    def held(sha256: str) -> dict[str, str]:
+        space = Space("f", Gate(), 4, 4, sha256)
+        site, pos = place("block_output", 1), Position(index=-1)
+        read = Read("r", site, pos, ((-1,),), space=None if written else space)
+        write = Write("w", site, pos, ((-1,),), Swap(), ReadOperand("v"), space=space)
+        forward = Forward("m", "base", Batch("a/b", "input", ()), Decoding(0), (read,), (write,) if written else ())
+        point = Point("", (), "digest", "{}", Plan("", (replace(observe(), forwards=(forward,)),)))
+        return conditions(Experiment("e", (point,)), MODEL, MACHINERY, "fast").of(point)
+
+    assert held("one")["the featurizer 'f'"] == "one"
+    assert held("one") == {**held("other"), "the featurizer 'f'": "one"}
 
 
 def test_a_point_depends_on_its_own_tables_alone(tmp_path: Path) -> None:

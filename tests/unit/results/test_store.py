@@ -14,7 +14,8 @@ from tests.unit.results.build import experiment, observe, observed, point, under
 
 from causalab_mini.errors import OutputRefusal, RunFailure
 from causalab_mini.plan.nodes import Experiment, Save
-from causalab_mini.results import files
+from causalab_mini.results import files, lock
+from causalab_mini.results.lock import DirectoryLock
 from causalab_mini.results.store import Store
 
 DOCUMENT = b'{"as": "given"}'
@@ -270,6 +271,50 @@ def look(out: Path, *, force: bool = False) -> None:
     Store(out, experiment(""), DOCUMENT, under("c"), force=force).look()
 
 
+def test_force_removes_nothing_outside_the_directory(tmp_path: Path) -> None:
+    """Whatever the list of an earlier run's files has come to say."""
+    out, mine = tmp_path / "out", tmp_path / "mine.txt"
+    run(out, experiment("index=0", digest="first"))
+    mine.write_text("mine")
+    owner = json.loads((out / ".run/owner.json").read_bytes())
+    owner["files"] += ["../mine.txt", str(mine), "index=0/../../mine.txt"]
+    (out / ".run/owner.json").write_text(json.dumps(owner))
+    run(out, experiment("index=0", digest="second"), force=True)
+    assert mine.read_text() == "mine"
+
+
+def test_a_directory_that_another_run_takes_meanwhile_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was nobody's at the first look, and is another experiment's when the lock is had."""
+    take = DirectoryLock.take
+
+    def late(lock: DirectoryLock) -> bool:
+        monkeypatch.undo()
+        run(tmp_path, experiment("index=0", digest="first"))
+        return take(lock)
+
+    monkeypatch.setattr(DirectoryLock, "take", late)
+    with pytest.raises(OutputRefusal, match="holds another experiment"):
+        run(tmp_path, experiment("index=0", digest="second"))
+    assert json.loads((tmp_path / "run.json").read_bytes()) == {"digest": "first"}
+
+
+def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that leaves nothing removes its lock; who had opened the file before would lock what nobody sees."""
+    path = tmp_path / "lock"
+    held = lock.fcntl.flock
+
+    def going(handle: int, how: int) -> None:
+        path.unlink()
+        held(handle, how)
+
+    monkeypatch.setattr(lock.fcntl, "flock", going)
+    assert not DirectoryLock(path).take()
+    monkeypatch.undo()
+    assert DirectoryLock(path).take()
+
+
 def test_two_runs_cannot_share_a_directory(tmp_path: Path) -> None:
     work = experiment("index=0")
     with Store(tmp_path, work, DOCUMENT, under("c")) as first:
@@ -294,6 +339,30 @@ def test_a_label_too_long_for_a_file_system_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputRefusal, match="too long"):
         run(tmp_path / "out", experiment("index=" + "1" * 300))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_so_is_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a machine that goes down leaves hangs on it."""
+    told: list[tuple[str, str]] = []
+    opened: dict[int, str] = {}
+    opens, renames = os.open, os.replace
+
+    def opening(path: Path, flags: int) -> int:
+        handle = opens(path, flags)
+        opened[handle] = Path(path).name
+        return handle
+
+    def renaming(source: Path, target: Path) -> None:
+        told.append(("rename", target.name))
+        renames(source, target)
+
+    monkeypatch.setattr(files.os, "open", opening)
+    monkeypatch.setattr(files.os, "fsync", lambda handle: told.append(("flush", opened[handle])))
+    monkeypatch.setattr(files.os, "replace", renaming)
+    files.write_bytes(tmp_path / "index=0/p.json", b"[]")
+    assert told == [("flush", ".p.json.part"), ("rename", "p.json"), ("flush", "index=0")]
 
 
 class Killed(BaseException):
