@@ -18,6 +18,7 @@ from causalab_mini.cli.reading import Compiled, compile_again
 from causalab_mini.errors import Interrupted
 from causalab_mini.garbage import collected
 from causalab_mini.plan.probes import chosen
+from causalab_mini.results.completion import Standing
 from causalab_mini.results.conditions import conditions
 from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, partial, run_record
 from causalab_mini.results.remarks import idle, unscored, warned
@@ -106,11 +107,17 @@ def planned(compiled: Compiled, out: Path, settings: Settings) -> tuple[Planned,
     """What `perform` would do with every point. Leaves no trace."""
     terms = _terms(compiled, out, settings)
     return tuple(
-        Planned(label, False, "not among --points")
+        Planned(label, False, _left_out(found))
         if label not in terms.chosen
         else Planned(label, found.record is None, found.reason)
         for label, found in terms.store.look().items()
     )
+
+
+def _left_out(found: Standing) -> str:
+    """Why a point is skipped that was not asked for; its files do not stay beside numbers of other conditions."""
+    goes = found.there and found.record is None
+    return f"not among --points; its files go ({found.reason})" if goes else "not among --points"
 
 
 def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -> Done:

@@ -89,10 +89,14 @@ def _opened(content: bytes) -> Completion | None:
 
 @dataclass(frozen=True)
 class Standing:
-    """What a directory has of a point: its record where it is complete, and else why it has to run."""
+    """What a directory has of a point: its record where it is complete, and else why it has to run.
+
+    `there`: whether it was complete once, so that there may be files of it.
+    """
 
     record: Completion | None
     reason: str
+    there: bool = True
 
 
 def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing:
@@ -100,7 +104,7 @@ def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing
     try:
         record = _opened((out / record_path(point.label)).read_bytes())
     except FileNotFoundError:
-        return Standing(None, "not run yet")
+        return Standing(None, "not run yet", there=False)
     except (OSError, ValidationError):
         return Standing(None, "its record cannot be read")
     if record is None:

@@ -108,7 +108,8 @@ class Store:
     def _standings(self) -> dict[str, Standing]:
         points = self._experiment.points
         if self._force:
-            return {point.label: Standing(None, "--force runs all points again") for point in points}
+            there = {point.label: (self._out / layout.record_path(point.label)).exists() for point in points}
+            return {label: Standing(None, "--force runs all points again", here) for label, here in there.items()}
         return {point.label: standing(self._out, point, self._conditions.of(point)) for point in points}
 
     def __exit__(

@@ -67,6 +67,21 @@ def test_a_dry_run_tells_what_would_run_and_why(go: Callable) -> None:
     assert "at=-1: skip (not among --points)" in go("out", "--dry-run", "--points", "at=-3").out
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"), [(("--batch-size", "2"), "changed since: --batch-size"), (("--force",), "--force runs")]
+)
+@pytest.mark.usefixtures("project")
+def test_a_dry_run_tells_what_some_points_would_cost(go: Callable, changed: tuple[str, ...], reason: str) -> None:
+    """Points that were not asked for are no numbers of this run: they go, and that is said before."""
+    go("out", "--points", "at=-1", "--points", "at=-2")
+    found = fates(go("out", "--points", "at=-1", *changed, "--dry-run", "--json"))
+    assert not found["at=-2"][0]
+    assert found["at=-2"][1].startswith(f"not among --points; its files go ({reason}")
+    assert found["at=-3"] == (False, "not among --points")
+    go("out", "--points", "at=-1", *changed)
+    assert not Path("out/at=-2/spread.json").exists()
+
+
 def test_a_dry_run_refuses_what_a_run_refuses(go: Callable, project: Path) -> None:
     (project / "mine").mkdir()
     (project / "mine/thesis.tex").write_text("x")
