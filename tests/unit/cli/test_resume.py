@@ -182,18 +182,21 @@ class Pressing:
 
 
 @contextmanager
-def pressed(call: int, times: int) -> Iterator[None]:
-    """Somebody presses Ctrl-C in the nth call, so often."""
-    sound = session.engine_of
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "engine_of", lambda network, name: Pressing(sound(network, name), call, times))
-        yield
+def pressed(call: int, times: int, handler: signal.Handlers | Callable = signal.default_int_handler) -> Iterator[None]:
+    """Somebody presses Ctrl-C in the nth call, so often; `handler` is what it does as the command is started."""
+    sound, before = session.engine_of, signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(session, "engine_of", lambda network, name: Pressing(sound(network, name), call, times))
+            yield
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_first_interrupt_lets_the_call_end(go: Callable) -> None:
     """Naive, a point is two calls of two steps each: the seventh forward is in the second point's second call."""
     go("whole", "--schedule", "naive")
-    handler = signal.getsignal(signal.SIGINT)
     with pressed(7, 1):
         told = go("out", "--schedule", "naive")
     assert told.code == 130
@@ -201,7 +204,6 @@ def test_the_first_interrupt_lets_the_call_end(go: Callable) -> None:
     assert told.err.count("done") == 2
     assert "error: interrupted: 2 of 3 points are complete" in told.err
     assert "say the same again" in told.err
-    assert signal.getsignal(signal.SIGINT) is handler
     again = go("out", "--schedule", "naive", "--json")
     assert again.json["points"] == {"run": 1, "kept": 2}
     assert tree("out") == tree("whole")
@@ -215,6 +217,14 @@ def test_the_second_interrupt_stops_at_once(go: Callable) -> None:
     assert told.json == {"ok": False, "problems": [{"path": "", "line": None, "message": "interrupted", "hint": None}]}
     go("out", "--schedule", "naive")
     assert tree("out") == tree("whole")
+
+
+def test_a_run_in_the_background_is_not_interrupted(go: Callable) -> None:
+    """A shell lets what it runs in the background ignore the Ctrl-C that is meant for what runs in front."""
+    with pressed(7, 1, signal.SIG_IGN):
+        told = go("out", "--schedule", "naive")
+    assert told.code == 0
+    assert told.err.count("done") == 3
 
 
 def test_an_interrupt_in_the_last_call_leaves_nothing_to_do(go: Callable) -> None:
