@@ -20,8 +20,8 @@ def test_few_values_and_equal_ones() -> None:
 
 
 def test_it_is_what_a_few_lines_of_numpy_say() -> None:
-    values = numpy.array([0.5, -1.25, 3.0, 0.125, 7.5])
-    picks = numpy.random.Generator(numpy.random.PCG64(0)).integers(0, 5, size=(2000, 5))
+    values = numpy.array([0.5, -1.25, 3.0, 0.125, 7.5, 2.2, -0.7, 1.1, 4.4, -3.3, 0.9])
+    picks = numpy.random.Generator(numpy.random.PCG64(0)).integers(0, 11, size=(2000, 11))
     low, high = numpy.quantile(values[picks].mean(axis=1), [0.025, 0.975])
     assert interval(values.tolist()) == Interval(low, high)
 
