@@ -13,12 +13,15 @@ from causalab_mini.cli.progress import STOPPING, Report
 
 @contextmanager
 def interruptible(report: Report) -> Generator[Callable[[], bool]]:
-    """Whether a Ctrl-C has come, for as long as the block lasts. Outside the main thread none does."""
+    """Whether a Ctrl-C has come, for as long as the block lasts.
+
+    Outside the main thread none does, nor where it is ignored, as it is in what a script runs in the background.
+    """
     asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
         yield asked.is_set
         return
-    before = signal.getsignal(signal.SIGINT)
 
     def first(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)

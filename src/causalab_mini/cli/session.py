@@ -18,6 +18,7 @@ from causalab_mini.cli.reading import Compiled, compile_again
 from causalab_mini.errors import Interrupted
 from causalab_mini.garbage import collected
 from causalab_mini.plan.probes import chosen
+from causalab_mini.results.completion import Standing
 from causalab_mini.results.conditions import conditions
 from causalab_mini.results.provenance import Machinery, ModelRecord, ScheduleRecord, partial, run_record
 from causalab_mini.results.remarks import idle, unscored, warned
@@ -106,11 +107,17 @@ def planned(compiled: Compiled, out: Path, settings: Settings) -> tuple[Planned,
     """What `perform` would do with every point. Leaves no trace."""
     terms = _terms(compiled, out, settings)
     return tuple(
-        Planned(label, False, "not among --points")
+        Planned(label, False, _left_out(found))
         if label not in terms.chosen
         else Planned(label, found.record is None, found.reason)
         for label, found in terms.store.look().items()
     )
+
+
+def _left_out(found: Standing) -> str:
+    """Why a point is skipped that was not asked for; its files do not stay beside numbers of other conditions."""
+    goes = found.there and found.record is None
+    return f"not among --points; its files go ({found.reason})" if goes else "not among --points"
 
 
 def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -> Done:
@@ -127,20 +134,15 @@ def perform(compiled: Compiled, out: Path, settings: Settings, report: Report) -
         complete = len(kept) + len(missing)
         left_out = partial(experiment, complete, loaded.limit)
         done = _Ran([], nothing_run(terms.mode), ())
-        if missing or not store.finished(left_out):
+
+        def told(schedule: ScheduleRecord) -> dict[str, object]:
+            eos_ids, overrides = compiled.checkpoint.eos_ids, compiled.source.overrides
+            record = (experiment, terms.model, terms.machinery, schedule, eos_ids, store.completions(), len(kept))
+            return run_record(*record, limit=loaded.limit, overrides=overrides)
+
+        if missing or not store.finished(told(done.schedule)):
             ran = _run(compiled, terms, missing, report) if missing else done
-            record = run_record(
-                experiment,
-                terms.model,
-                terms.machinery,
-                ran.schedule,
-                compiled.checkpoint.eos_ids,
-                store.completions(),
-                len(kept),
-                limit=loaded.limit,
-                overrides=compiled.source.overrides,
-            )
-            done = replace(ran, written=[*ran.written, *store.finish(record)])
+            done = replace(ran, written=[*ran.written, *store.finish(told(ran.schedule))])
         summary, points = tuple(store.summary()), len(experiment.points)
         return Done(
             tuple(done.written),

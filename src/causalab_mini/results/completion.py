@@ -5,6 +5,7 @@ A point is kept by a later run when its document, everything its numbers come fr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from causalab_mini.plan.nodes import Point
 from causalab_mini.results.layout import point_files, record_path
 from causalab_mini.results.records import Observed
-from causalab_mini.results.strict import is_finite, sha256_file
+from causalab_mini.results.strict import fingerprint, is_finite, pretty, sha256_file
 from causalab_mini.results.summary import SummaryLine, summarize
 
 SHOWN = 4
@@ -55,7 +56,7 @@ class WriteEntry(_Stored):
 class Completion(_Stored):
     """One complete point. `conditions` is everything but the document that its numbers depend on, by name."""
 
-    format: Literal["causalab-mini/point/2"] = "causalab-mini/point/2"
+    format: Literal["causalab-mini/point/3"] = "causalab-mini/point/3"
     point: str
     digest: str
     conditions: dict[str, str]
@@ -68,23 +69,46 @@ class Completion(_Stored):
     peak_bytes: int | None
 
 
+class _Sealed(_Stored):
+    """A record as it is stored. `sha256`: of the record, as the summary is made of records and no file tells theirs."""
+
+    record: Completion
+    sha256: str
+
+
+def sealed(record: Completion) -> bytes:
+    """What the file of a record holds."""
+    return pretty({"record": (stored := record.model_dump(mode="json")), "sha256": fingerprint(stored)})
+
+
+def _opened(content: bytes) -> Completion | None:
+    """The record in a file's content; None where it is not as it was written."""
+    found = _Sealed.model_validate_json(content)
+    return found.record if found.sha256 == fingerprint(found.record.model_dump(mode="json")) else None
+
+
 @dataclass(frozen=True)
 class Standing:
-    """What a directory has of a point: its record where it is complete, and else why it has to run."""
+    """What a directory has of a point: its record where it is complete, and else why it has to run.
+
+    `there`: whether it was complete once, so that there may be files of it.
+    """
 
     record: Completion | None
     reason: str
+    there: bool = True
 
 
 def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing:
     """How `point` stands under `conditions`. A point is complete where its files are as its record left them."""
-    path = out / record_path(point.label)
-    if not path.exists():
-        return Standing(None, "not run yet")
     try:
-        record = Completion.model_validate_json(path.read_bytes())
+        record = _opened((out / record_path(point.label)).read_bytes())
+    except FileNotFoundError:
+        return Standing(None, "not run yet", there=False)
     except (OSError, ValidationError):
         return Standing(None, "its record cannot be read")
+    if record is None:
+        return Standing(None, "its record is not as it was written")
     if (record.point, record.digest) != (point.label, point.digest):
         return Standing(None, "its document is another")
     if (what := _changed(record.conditions, conditions)) is not None:
@@ -94,7 +118,7 @@ def standing(out: Path, point: Point, conditions: Mapping[str, str]) -> Standing
         return Standing(None, "it saves other files")
     for name, digest in record.files.items():
         if not _unchanged(out / name, digest):
-            return Standing(None, f"{name} is {'not as it was written' if (out / name).exists() else 'missing'}")
+            return Standing(None, f"{name} is {'not as it was written' if os.path.lexists(out / name) else 'missing'}")
     return Standing(record, "complete")
 
 
@@ -132,7 +156,10 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
 
 
 def _unchanged(path: Path, digest: str) -> bool:
-    return path.is_file() and sha256_file(path) == digest
+    try:
+        return path.is_file() and sha256_file(path) == digest
+    except OSError:  # It is there and cannot be read.
+        return False
 
 
 def _near_ties(observed: Iterable[Observed]) -> Iterable[NearTieEntry]:

@@ -22,6 +22,7 @@ def replacing(path: Path) -> Generator[Path]:
     """A path to write the whole file to; it becomes `path` when the block ends, and vanishes if the block fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = partial_name(path)
+    beside.unlink(missing_ok=True)  # A link would be written through.
     try:
         yield beside
         _flush(beside)

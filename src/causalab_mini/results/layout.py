@@ -8,7 +8,9 @@ index=0/document.json, index=0/p_answer.json, …        a point's; a point with
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path, PurePosixPath
 
 from causalab_mini.plan.nodes import Experiment, Observe, Point, Save
@@ -54,11 +56,35 @@ def run_files(experiment: Experiment) -> tuple[str, ...]:
     return tuple(dict.fromkeys((DOCUMENT, *points, *WRITTEN_LAST)))
 
 
-def linked(out: Path, experiment: Experiment) -> Path | None:
-    """A directory that a run of `experiment` would write into and that is a link, if there is one."""
-    names = (OWNER, record_path(""), *run_files(experiment))
-    inside = dict.fromkeys(parent for name in names for parent in PurePosixPath(name).parents if parent.name)
-    return next((out / parent for parent in inside if (out / parent).is_symlink()), None)
+def in_the_way(out: Path, experiment: Experiment) -> str | None:
+    """What stands where a run of `experiment` would write and cannot be replaced, as a sentence; None for nothing.
+
+    Links above a file and in place of the lock would be followed out of `out`; those in place of other files are
+    replaced.
+    """
+    records = (record_path(point.label) for point in experiment.points)
+    names = (LOCK, OWNER, *records, *run_files(experiment))
+    above = dict.fromkeys(parent for name in names for parent in PurePosixPath(name).parents if parent.name)
+    for name in (*above, LOCK):
+        if (out / name).is_symlink():
+            return f"{out / name} is a link, and what a run writes stays in {out}"
+    for name in above:
+        if (out / name).exists() and not (out / name).is_dir():
+            return f"{out / name} is a file, and a run makes a directory there"
+    for name in names:
+        if (out / name).is_dir() and not (out / name).is_symlink():
+            return f"{out / name} is a directory, and a run writes a file there"
+    return None
+
+
+def writable(out: Path) -> None:
+    """Raise the OSError that making `out` or its lock would raise, as far as can be told without making anything."""
+    hidden = out / HIDDEN
+    ground = next(path for path in (out / LOCK, hidden, *hidden.parents) if os.path.lexists(path))
+    if ground != out / LOCK and not ground.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if not os.access(ground, os.W_OK | (os.X_OK if ground.is_dir() else os.R_OK)):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def too_long(experiment: Experiment) -> str | None:

@@ -144,6 +144,11 @@ def run_record(
     }
 
 
+def lasting(run: Mapping[str, object]) -> dict[str, object]:
+    """What run.json says of the numbers, and not of the run that ended last."""
+    return {name: value for name, value in run.items() if name not in ("schedule", "points")}
+
+
 def partial(experiment: Experiment, complete: int, limit: int | None) -> dict[str, object] | None:
     """What a run leaves out of its document: rows past `limit`, and points; None for nothing."""
     points = len(experiment.points)

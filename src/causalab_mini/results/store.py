@@ -19,16 +19,17 @@ from causalab_mini.errors import OutputRefusal, Problem, RunFailure
 from causalab_mini.plan.nodes import Experiment, Observe, Point, Save
 from causalab_mini.results import layout
 from causalab_mini.results.bundles import write_bundle
-from causalab_mini.results.completion import Completion, Standing, complete, standing
+from causalab_mini.results.completion import Completion, Standing, complete, sealed, standing
 from causalab_mini.results.conditions import Conditions
 from causalab_mini.results.files import partial_name, write_bytes
 from causalab_mini.results.lock import DirectoryLock
+from causalab_mini.results.provenance import lasting
 from causalab_mini.results.records import Observed
 from causalab_mini.results.strict import pretty
 from causalab_mini.results.summary import SummaryLine, summary_csv, summary_json
 from causalab_mini.results.tables import table_bytes
 
-KEPT = "points that were written whole are kept: make room, and say the same again"
+KEPT = "points that were written whole are kept: make room, or clear the way, and say the same again"
 
 
 class Owner(BaseModel):
@@ -79,9 +80,7 @@ class Store:
                 self._refuse_unfit()
         except OSError as error:
             self._forget()
-            raise OutputRefusal(
-                Problem("", f"{self._out} cannot be written to: {error.strerror}", "choose another --out")
-            ) from error
+            raise self._unwritable(error) from error
         except OutputRefusal:
             self._forget()
             raise
@@ -96,13 +95,21 @@ class Store:
 
     def look(self) -> dict[str, Standing]:
         """How every point stands, by its label. Refused where a run would be; makes, writes and locks nothing."""
-        self._refuse_unfit()
+        try:
+            self._refuse_unfit()
+            layout.writable(self._out)
+        except OSError as error:
+            raise self._unwritable(error) from error
         return self._standings()
+
+    def _unwritable(self, error: OSError) -> OutputRefusal:
+        return OutputRefusal(Problem("", f"{self._out} cannot be written to: {error.strerror}", "choose another --out"))
 
     def _standings(self) -> dict[str, Standing]:
         points = self._experiment.points
         if self._force:
-            return {point.label: Standing(None, "--force runs all points again") for point in points}
+            there = {point.label: (self._out / layout.record_path(point.label)).exists() for point in points}
+            return {label: Standing(None, "--force runs all points again", here) for label, here in there.items()}
         return {point.label: standing(self._out, point, self._conditions.of(point)) for point in points}
 
     def __exit__(
@@ -117,16 +124,16 @@ class Store:
         """Labels of the points that are complete."""
         return frozenset(self._complete)
 
-    def finished(self, partial: Mapping[str, object] | None = None) -> bool:
-        """Whether what is written last is there and of the complete points. `partial`: what it should leave out."""
+    def finished(self, run: Mapping[str, object]) -> bool:
+        """Whether what is written last is there and of the complete points. `run`: what run.json is to say of them."""
         expected = {layout.DOCUMENT: self._document, **self._summaries(), **self._documents()}
         if any(_content(self._out / name) != content for name, content in expected.items()):
             return False
         try:
-            run = json.loads((self._out / layout.RUN).read_bytes())
-        except (OSError, ValueError):
+            found = json.loads((self._out / layout.RUN).read_bytes())
+        except (OSError, ValueError, RecursionError):
             return False
-        return isinstance(run, dict) and run.get("partial") == partial
+        return isinstance(found, dict) and lasting(found) == lasting(json.loads(pretty(run)))
 
     def completions(self) -> tuple[Completion, ...]:
         """The records of all complete points, in the experiment's order."""
@@ -146,7 +153,7 @@ class Store:
                     self._write_save(layout.save_path(point, observe, save), save, produced, point.digest)
             terms = self._conditions.of(point)
             record = complete(self._out, point, terms, observed, seconds, peak_bytes)
-            write_bytes(self._out / layout.record_path(point.label), pretty(record.model_dump(mode="json")))
+            write_bytes(self._out / layout.record_path(point.label), sealed(record))
         self._complete[point.label] = record
         return tuple(self._out / name for name in layout.point_files(point))
 
@@ -193,9 +200,8 @@ class Store:
             raise OutputRefusal(Problem("", f"{self._out} is a file, not a directory", "choose another --out"))
         if not self._out.exists():
             return
-        if (link := layout.linked(self._out, self._experiment)) is not None:
-            hint = "choose another --out, or remove the link"
-            raise OutputRefusal(Problem("", f"{link} is a link, and what a run writes stays in {self._out}", hint))
+        if (obstacle := layout.in_the_way(self._out, self._experiment)) is not None:
+            raise OutputRefusal(Problem("", obstacle, "choose another --out, or move it away"))
         owner = self._owner()
         if owner is None and (self._out / layout.OWNER).exists():
             hint = "choose another --out, or remove the directory"

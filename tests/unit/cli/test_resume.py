@@ -67,6 +67,21 @@ def test_a_dry_run_tells_what_would_run_and_why(go: Callable) -> None:
     assert "at=-1: skip (not among --points)" in go("out", "--dry-run", "--points", "at=-3").out
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"), [(("--batch-size", "2"), "changed since: --batch-size"), (("--force",), "--force runs")]
+)
+@pytest.mark.usefixtures("project")
+def test_a_dry_run_tells_what_some_points_would_cost(go: Callable, changed: tuple[str, ...], reason: str) -> None:
+    """Points that were not asked for are no numbers of this run: they go, and that is said before."""
+    go("out", "--points", "at=-1", "--points", "at=-2")
+    found = fates(go("out", "--points", "at=-1", *changed, "--dry-run", "--json"))
+    assert not found["at=-2"][0]
+    assert found["at=-2"][1].startswith(f"not among --points; its files go ({reason}")
+    assert found["at=-3"] == (False, "not among --points")
+    go("out", "--points", "at=-1", *changed)
+    assert not Path("out/at=-2/spread.json").exists()
+
+
 def test_a_dry_run_refuses_what_a_run_refuses(go: Callable, project: Path) -> None:
     (project / "mine").mkdir()
     (project / "mine/thesis.tex").write_text("x")
@@ -167,18 +182,21 @@ class Pressing:
 
 
 @contextmanager
-def pressed(call: int, times: int) -> Iterator[None]:
-    """Somebody presses Ctrl-C in the nth call, so often."""
-    sound = session.engine_of
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "engine_of", lambda network, name: Pressing(sound(network, name), call, times))
-        yield
+def pressed(call: int, times: int, handler: signal.Handlers | Callable = signal.default_int_handler) -> Iterator[None]:
+    """Somebody presses Ctrl-C in the nth call, so often; `handler` is what it does as the command is started."""
+    sound, before = session.engine_of, signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(session, "engine_of", lambda network, name: Pressing(sound(network, name), call, times))
+            yield
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_first_interrupt_lets_the_call_end(go: Callable) -> None:
     """Naive, a point is two calls of two steps each: the seventh forward is in the second point's second call."""
     go("whole", "--schedule", "naive")
-    handler = signal.getsignal(signal.SIGINT)
     with pressed(7, 1):
         told = go("out", "--schedule", "naive")
     assert told.code == 130
@@ -186,7 +204,6 @@ def test_the_first_interrupt_lets_the_call_end(go: Callable) -> None:
     assert told.err.count("done") == 2
     assert "error: interrupted: 2 of 3 points are complete" in told.err
     assert "say the same again" in told.err
-    assert signal.getsignal(signal.SIGINT) is handler
     again = go("out", "--schedule", "naive", "--json")
     assert again.json["points"] == {"run": 1, "kept": 2}
     assert tree("out") == tree("whole")
@@ -202,11 +219,33 @@ def test_the_second_interrupt_stops_at_once(go: Callable) -> None:
     assert tree("out") == tree("whole")
 
 
+def test_a_run_in_the_background_is_not_interrupted(go: Callable) -> None:
+    """A shell lets what it runs in the background ignore the Ctrl-C that is meant for what runs in front."""
+    with pressed(7, 1, signal.SIG_IGN):
+        told = go("out", "--schedule", "naive")
+    assert told.code == 0
+    assert told.err.count("done") == 3
+
+
 def test_an_interrupt_in_the_last_call_leaves_nothing_to_do(go: Callable) -> None:
     with pressed(12, 1):
         told = go("out", "--schedule", "naive")
     assert told.code == 0
     assert told.err.count("done") == 3
+
+
+def test_what_run_json_says_is_put_right(go: Callable) -> None:
+    """But for what it says of the run that wrote it, which is over."""
+    go("out")
+    path = Path("out/run.json")
+    whole = json.loads(path.read_bytes())
+    for spoiled in ({**whole, "dtype": "bf16"}, {**whole, "more": 1}, {"partial": None}, []):
+        path.write_text(json.dumps(spoiled))
+        assert "out/run.json" in go("out").out
+        assert {**json.loads(path.read_bytes()), **{name: whole[name] for name in OWN}} == whole
+    before = path.read_bytes()
+    assert go("out").out == ""
+    assert path.read_bytes() == before
 
 
 def test_some_points_first_and_the_others_later(go: Callable) -> None:

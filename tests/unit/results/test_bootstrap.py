@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 
+import numpy
 import pytest
 
 from causalab_mini.results.bootstrap import RESAMPLES, Interval, interval
@@ -16,6 +17,13 @@ def test_few_values_and_equal_ones() -> None:
     assert interval([]) is None
     assert interval([0.3]) is None
     assert interval([0.1, 0.1, 0.1]) == Interval(0.1, 0.1)
+
+
+def test_it_is_what_a_few_lines_of_numpy_say() -> None:
+    values = numpy.array([0.5, -1.25, 3.0, 0.125, 7.5, 2.2, -0.7, 1.1, 4.4, -3.3, 0.9])
+    picks = numpy.random.Generator(numpy.random.PCG64(0)).integers(0, 11, size=(2000, 11))
+    low, high = numpy.quantile(values[picks].mean(axis=1), [0.025, 0.975])
+    assert interval(values.tolist()) == Interval(low, high)
 
 
 def test_two_values_have_three_means() -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.schedules import place
 from tests.unit.results.build import experiment, observe, observed, under
 
-from causalab_mini.plan.nodes import Batch, Decoding, Experiment, Forward, Plan, Point
+from causalab_mini.plan.nodes import Batch, Decoding, Experiment, Forward, Plan, Point, Read, ReadOperand, Space, Write
+from causalab_mini.results.completion import sealed
 from causalab_mini.results.conditions import conditions
+from causalab_mini.results.layout import record_path
 from causalab_mini.results.provenance import Machinery, ModelRecord
 from causalab_mini.results.store import Store
+from causalab_mini.spec.positions import Position
+from causalab_mini.vocabulary.featurizers import Gate
+from causalab_mini.vocabulary.mechanisms import Swap
 
 MODEL = ModelRecord("some/model", "main", "hub", "abc", {"a.safetensors": "2"})
 MACHINERY = Machinery("traced", "cpu", "fp32", "sdpa", None)
@@ -48,6 +53,21 @@ def test_each_of_them_is_one_by_name() -> None:
     assert base == conditions(work, replace(MODEL, key="other"), MACHINERY, "fast").of(point)
 
 
+@pytest.mark.parametrize("written", [False, True])
+def test_a_featurizer_is_one_by_its_file(written: bool) -> None:
+    def held(sha256: str) -> dict[str, str]:
+        space = Space("f", Gate(), 4, 4, sha256)
+        site, pos = place("block_output", 1), Position(index=-1)
+        read = Read("r", site, pos, ((-1,),), space=None if written else space)
+        write = Write("w", site, pos, ((-1,),), Swap(), ReadOperand("v"), space=space)
+        forward = Forward("m", "base", Batch("a/b", "input", ()), Decoding(0), (read,), (write,) if written else ())
+        point = Point("", (), "digest", "{}", Plan("", (replace(observe(), forwards=(forward,)),)))
+        return conditions(Experiment("e", (point,)), MODEL, MACHINERY, "fast").of(point)
+
+    assert held("one")["the featurizer 'f'"] == "one"
+    assert held("one") == {**held("other"), "the featurizer 'f'": "one"}
+
+
 def test_a_point_depends_on_its_own_tables_alone(tmp_path: Path) -> None:
     work = Experiment("e", (on("k=1", "a/one"), on("k=2", "a/two")))
     with Store(tmp_path, work, b"{}", under("c", **{"a/one": "1", "a/two": "2"})) as store:
@@ -62,15 +82,17 @@ def test_a_point_depends_on_its_own_tables_alone(tmp_path: Path) -> None:
 
 
 def test_every_reason_is_told(tmp_path: Path) -> None:
-    work = experiment(*(f"index={index}" for index in range(6)))
+    work = experiment(*(f"index={index}" for index in range(7)))
     with Store(tmp_path, work, b"{}", under("c")) as store:
-        for point in work.points[:5]:
+        for point in work.points[:6]:
             store.write(point, (observed(point.label),), 0.1)
+        completions = store.completions()
     (tmp_path / "index=1/p.json").unlink()
     (tmp_path / "index=2/p.json").write_bytes((tmp_path / "index=2/p.json").read_bytes()[:40])
-    records = {json.loads(path.read_bytes())["point"]: path for path in (tmp_path / ".run/points").iterdir()}
-    records["index=3"].write_bytes(records["index=3"].read_bytes()[:40])
-    records["index=4"].write_text(json.dumps({**json.loads(records["index=4"].read_bytes()), "digest": "other"}))
+    records = [tmp_path / record_path(point.label) for point in work.points]
+    records[3].write_bytes(records[3].read_bytes()[:40])
+    records[4].write_bytes(sealed(completions[4].model_copy(update={"digest": "other"})))
+    records[5].write_bytes(records[5].read_bytes().replace(b'"mean": 0.375', b'"mean": 0.376'))
     before = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
     found = Store(tmp_path, work, b"{}", under("c")).look()
     assert [each.reason for each in found.values()] == [
@@ -79,6 +101,7 @@ def test_every_reason_is_told(tmp_path: Path) -> None:
         "index=2/p.json is not as it was written",
         "its record cannot be read",
         "its document is another",
+        "its record is not as it was written",
         "not run yet",
     ]
     assert Store(tmp_path, work, b"{}", under("d")).look()["index=0"].reason == "changed since: the code"
@@ -87,6 +110,28 @@ def test_every_reason_is_told(tmp_path: Path) -> None:
     assert {each.reason for each in forced.values()} == {"--force runs all points again"}
     assert Store(tmp_path / "new", work, b"{}", under("c")).look()["index=0"].reason == "not run yet"
     assert not (tmp_path / "new").exists()
+
+
+def test_a_file_that_cannot_be_read_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = experiment("index=0", "index=1", "index=2")
+    with Store(tmp_path, work, b"{}", under("c")) as store:
+        for point in work.points:
+            store.write(point, (observed(point.label),), 0.1)
+    unreadable = {tmp_path / "index=1/p.json", tmp_path / record_path("index=2")}
+    reads = Path.open
+
+    def refusing(path: Path, *arguments: object, **named: object) -> object:
+        if path in unreadable:
+            raise PermissionError(13, "Permission denied", str(path))
+        return reads(path, *arguments, **named)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refusing)
+    found = Store(tmp_path, work, b"{}", under("c")).look()
+    assert [each.reason for each in found.values()] == [
+        "complete",
+        "index=1/p.json is not as it was written",
+        "its record cannot be read",
+    ]
 
 
 @pytest.mark.parametrize("many", [4, 7])

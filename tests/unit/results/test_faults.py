@@ -40,8 +40,9 @@ def run(out: Path, code: str = "new") -> list[str]:
             if point.label not in store.kept:
                 store.write(point, (observed(point.label, value=VALUES[code]),), 0.5, 100)
                 ran.append(point.label)
-        if ran or not store.finished():
-            store.finish({"digest": WORK.digest, "code": code, "partial": None})
+        record: dict[str, object] = {"digest": WORK.digest, "code": code, "partial": None}
+        if ran or not store.finished(record):
+            store.finish(record)
     return ran
 
 
@@ -131,14 +132,17 @@ def operations() -> int:
 
 
 def whole(out: Path) -> set[str]:
-    """The points that are complete; every file with a name is whole."""
+    """The points that are complete; every file with a name is whole, and where run.json stands, so is the run."""
     for path in out.rglob("*"):
         if path.is_file() and path.suffix == ".json":
             json.loads(path.read_bytes())
         elif path.suffix == ".safetensors":
             header = int.from_bytes(path.read_bytes()[:8], "little")
             assert json.loads(path.read_bytes()[8 : 8 + header])["patched.generated"]
-    return {json.loads(path.read_bytes())["point"] for path in out.glob(".run/points/*.json")}
+    complete = {json.loads(path.read_bytes())["record"]["point"] for path in out.glob(".run/points/*.json")}
+    if (out / "run.json").exists():
+        assert len(complete) == len(json.loads((out / "summary.json").read_bytes())) == len(WORK.points)
+    return complete
 
 
 def test_a_run_killed_anywhere_goes_on(tmp_path: Path, uninterrupted: dict[str, dict[str, bytes]]) -> None:

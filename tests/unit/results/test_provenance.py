@@ -7,8 +7,10 @@ import json
 import socket
 from pathlib import Path
 
+import pytest
 from tests.unit.results.build import experiment, observed, under
 
+import causalab_mini
 from causalab_mini.results.completion import Completion
 from causalab_mini.results.provenance import (
     Machinery,
@@ -100,3 +102,15 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
 def test_code_and_versions() -> None:
     assert len(code_digest()) == 64
     assert {"python", "causalab-mini", "torch", "transformers", "nnsight"} <= set(versions())
+
+
+def test_the_code_is_the_names_and_contents_of_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causalab_mini, "__file__", str(tmp_path / "__init__.py"))
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/one.py").write_text("x = 1")
+    first = code_digest()
+    assert code_digest() == first
+    (tmp_path / "inner/one.py").write_text("x = 2")
+    second = code_digest()
+    (tmp_path / "inner/one.py").rename(tmp_path / "inner/two.py")
+    assert len({first, second, code_digest()}) == 3

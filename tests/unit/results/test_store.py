@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from tests.unit.results.build import experiment, observe, observed, point, under
 
 from causalab_mini.errors import OutputRefusal, RunFailure
 from causalab_mini.plan.nodes import Experiment, Save
-from causalab_mini.results import files
+from causalab_mini.results import files, lock
+from causalab_mini.results.lock import DirectoryLock
 from causalab_mini.results.store import Store
 
 DOCUMENT = b'{"as": "given"}'
@@ -169,6 +172,46 @@ def test_nothing_is_written_or_removed_behind_a_link(tmp_path: Path, linked: str
     assert [(path.name, path.read_text()) for path in elsewhere.iterdir()] == [("p.json", "mine")]
 
 
+@pytest.mark.parametrize("linked", [".run/lock", "layer=0/.p.json.part"])
+def test_no_file_is_written_through_a_link(tmp_path: Path, linked: str) -> None:
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    run(out, experiment("layer=0"))
+    (out / "layer=0/p.json").unlink()
+    (out / linked).unlink(missing_ok=True)
+    (out / linked).symlink_to(mine)
+    with contextlib.suppress(OutputRefusal):
+        run(out, experiment("layer=0"))
+    assert not mine.exists()
+    assert not (out / "layer=0/p.json").is_symlink()
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("layer=1/p.json", None, "is a directory, and a run writes a file there"),
+        ("summary.csv", None, "is a directory, and a run writes a file there"),
+        (".run/lock", None, "is a directory, and a run writes a file there"),
+        ("layer=1", "mine", "is a file, and a run makes a directory there"),
+        (".run/points", "mine", "is a file, and a run makes a directory there"),
+    ],
+)
+def test_what_cannot_be_replaced_is_refused_before_anything_is_lost(
+    tmp_path: Path, name: str, content: str | None, message: str, force: bool
+) -> None:
+    work = experiment("layer=0", "layer=1")
+    run(tmp_path, work)
+    path = tmp_path / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.mkdir() if content is None else path.write_text(content)
+    before = visible(tmp_path)
+    with pytest.raises(OutputRefusal, match=message):
+        run(tmp_path, work, force=force)
+    with pytest.raises(OutputRefusal, match=message):
+        Store(tmp_path, work, DOCUMENT, under("c"), force=force).look()
+    assert visible(tmp_path) == before
+
+
 @pytest.mark.parametrize("force", [False, True])
 def test_a_directory_whose_owner_is_damaged_is_refused(tmp_path: Path, force: bool) -> None:
     run(tmp_path, experiment("index=0", digest="first"))
@@ -208,6 +251,70 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
             run(place, experiment(""))
 
 
+def test_a_look_refuses_what_a_run_could_not_write_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    run(tmp_path / "ran", experiment(""))
+    for place in ("file/below", "link", "x" * 300):
+        for refused in (lambda out: run(out, experiment("")), lambda out: look(out)):
+            with pytest.raises(OutputRefusal, match="cannot be written to"):
+                refused(tmp_path / place)
+    look(tmp_path / "a" / "b")
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    for place in ("ran", "a/b", "."):
+        with pytest.raises(OutputRefusal, match="cannot be written to: Permission denied"):
+            look(tmp_path / place, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "ran"]
+
+
+def look(out: Path, *, force: bool = False) -> None:
+    Store(out, experiment(""), DOCUMENT, under("c"), force=force).look()
+
+
+def test_force_removes_nothing_outside_the_directory(tmp_path: Path) -> None:
+    """Whatever the list of an earlier run's files has come to say."""
+    out, mine = tmp_path / "out", tmp_path / "mine.txt"
+    run(out, experiment("index=0", digest="first"))
+    mine.write_text("mine")
+    owner = json.loads((out / ".run/owner.json").read_bytes())
+    owner["files"] += ["../mine.txt", str(mine), "index=0/../../mine.txt"]
+    (out / ".run/owner.json").write_text(json.dumps(owner))
+    run(out, experiment("index=0", digest="second"), force=True)
+    assert mine.read_text() == "mine"
+
+
+def test_a_directory_that_another_run_takes_meanwhile_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was nobody's at the first look, and is another experiment's when the lock is had."""
+    take = DirectoryLock.take
+
+    def late(lock: DirectoryLock) -> bool:
+        monkeypatch.undo()
+        run(tmp_path, experiment("index=0", digest="first"))
+        return take(lock)
+
+    monkeypatch.setattr(DirectoryLock, "take", late)
+    with pytest.raises(OutputRefusal, match="holds another experiment"):
+        run(tmp_path, experiment("index=0", digest="second"))
+    assert json.loads((tmp_path / "run.json").read_bytes()) == {"digest": "first"}
+
+
+def test_a_lock_whose_file_is_gone_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that leaves nothing removes its lock; who had opened the file before would lock what nobody sees."""
+    path = tmp_path / "lock"
+    held = lock.fcntl.flock
+
+    def going(handle: int, how: int) -> None:
+        path.unlink()
+        held(handle, how)
+
+    monkeypatch.setattr(lock.fcntl, "flock", going)
+    assert not DirectoryLock(path).take()
+    monkeypatch.undo()
+    assert DirectoryLock(path).take()
+
+
 def test_two_runs_cannot_share_a_directory(tmp_path: Path) -> None:
     work = experiment("index=0")
     with Store(tmp_path, work, DOCUMENT, under("c")) as first:
@@ -232,6 +339,30 @@ def test_a_label_too_long_for_a_file_system_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OutputRefusal, match="too long"):
         run(tmp_path / "out", experiment("index=" + "1" * 300))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name_and_so_is_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a machine that goes down leaves hangs on it."""
+    told: list[tuple[str, str]] = []
+    opened: dict[int, str] = {}
+    opens, renames = os.open, os.replace
+
+    def opening(path: Path, flags: int) -> int:
+        handle = opens(path, flags)
+        opened[handle] = Path(path).name
+        return handle
+
+    def renaming(source: Path, target: Path) -> None:
+        told.append(("rename", target.name))
+        renames(source, target)
+
+    monkeypatch.setattr(files.os, "open", opening)
+    monkeypatch.setattr(files.os, "fsync", lambda handle: told.append(("flush", opened[handle])))
+    monkeypatch.setattr(files.os, "replace", renaming)
+    files.write_bytes(tmp_path / "index=0/p.json", b"[]")
+    assert told == [("flush", ".p.json.part"), ("rename", "p.json"), ("flush", "index=0")]
 
 
 class Killed(BaseException):
