@@ -177,9 +177,14 @@ class _Variants:
     example_ids: tuple[str, ...]
 
     def put_back(self) -> Iterable[Gap | Apart]:
-        """Where putting back what is there changed something."""
+        """Where putting back what is there changed something, or a write did not act where the plan has it."""
         from causalab_mini.run.agreement import Gap, apart
 
+        for report in (*self._reports(AS_IT_IS), *self._reports(PUT_BACK)):
+            for example_id, missed in zip(self.example_ids, report.missed, strict=True):
+                if missed:
+                    what = f"the times '{report.name}' was to act and did not"
+                    yield Gap(self.observed.point, "/".join(self.observed.path), what, example_id, missed, missed)
         for report in self._reports(PUT_BACK):
             what = f"'{report.name}' at its place"
             for example_id, change in zip(self.example_ids, report.largest_change, strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from causalab_mini.cli.selection import selected, spread
 from causalab_mini.engine.contract import Engine, Inputs, Visit
 from causalab_mini.errors import Refusal
 from causalab_mini.plan.nodes import Experiment, Plan, Point
+from causalab_mini.run import calls
 from causalab_mini.vocabulary.mechanisms import Swap
 
 ALONE, SCHEDULE, ENGINES, BACK = range(4)
@@ -140,6 +142,16 @@ def test_a_write_that_moves_what_it_puts_back_is_found(
     found = say("check", "swap.json", "--weights", model, "--json")
     assert verdicts(found) == [True, True, True, False]
     assert found.json["comparisons"][BACK]["largest"][0]["difference"] < 1e-5
+
+
+@pytest.mark.usefixtures("project")
+def test_a_write_that_no_execution_does_is_found(say: Callable, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all executions leave it out alike, none differs from another."""
+    sound = calls.visit
+    monkeypatch.setattr(calls, "visit", lambda *arguments: replace(sound(*arguments), edit=None))
+    found = say("check", "swap.json", "--weights", model, "--schedule", "naive", "--json")
+    assert verdicts(found) == [True, True, True, False]
+    assert found.json["comparisons"][BACK]["largest"][0]["what"] == "the times 'push' was to act and did not"
 
 
 @pytest.mark.usefixtures("project")
