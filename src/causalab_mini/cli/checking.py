@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BOUNDS: Mapping[str, float] = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
 """The largest difference of a value, as a part of its size in the row (of 1 where it is smaller)."""
+POINTS = 8
+"""How many points are looked at where nothing is said: the first, the last, and some between."""
 SHOWN = 3
 """How many of the largest differences are kept of each comparison."""
 

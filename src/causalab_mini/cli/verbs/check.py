@@ -32,8 +32,6 @@ EXAMPLES = (
 )
 ROWS = 16
 """How many rows of every table are looked at where nothing is said."""
-POINTS = 8
-"""The same of points: the first, the last, and some between."""
 
 
 def check(
@@ -71,7 +69,7 @@ def check(
     compiled = compile_document(document, voice, data_root, weights, need_weights=True, gen=gen, sets=sets, limit=limit)
     voice.warn(compiled.experiment.warnings)
 
-    from causalab_mini.cli.checking import checked
+    from causalab_mini.cli.checking import POINTS, checked
     from causalab_mini.cli.selection import selected, spread
     from causalab_mini.cli.verdict import page, tree
     from causalab_mini.garbage import collected
