@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from causalab_mini.results.comparing import Compared, Difference, Pair
 
 EXAMPLES = (
-    "causalab-mini compare out/base out/patched",
+    "causalab-mini run documents/v2/patching.json --out out/fp32",
+    "causalab-mini run documents/v2/patching.json --out out/bf16 --set model.dtype=bf16",
+    "causalab-mini compare out/fp32 out/bf16",
     "causalab-mini compare out/fp32 out/bf16 --json",
 )
 LINES = 30
