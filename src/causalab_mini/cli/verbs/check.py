@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import Annotated
 
 import typer
@@ -78,6 +79,7 @@ def check(
     device = None if device_map is None else device_map.value
     with collected():
         found = checked(compiled, labels, engine.value, device, schedule.value)
-    voice.answer(page(found, document.name), tree(found))
+    room = get_terminal_size() if voice.out.isatty() else None
+    voice.answer(page(found, document.name, room), tree(found))
     if not found.holds:
         raise typer.Exit(EXIT_FAILED)
