@@ -1,4 +1,4 @@
-"""The verbs for Python: `validate`, `explain`, `run` and `load`, with documents as dicts, paths or JSON text.
+"""The verbs for Python, with documents as dicts, paths or JSON text.
 
 They go the way of the command line and raise what it prints: `Refusal` and `RunFailure`. What is heavy is imported
 where it is needed. Prints nothing.
@@ -21,13 +21,19 @@ from causalab_mini.errors import Problem, Refusal, RunFailure, join, suggest
 from causalab_mini.results.reader import Results
 
 if TYPE_CHECKING:
+    from causalab_mini.cli.checking import Checked
     from causalab_mini.cli.explanation import Explanation
     from causalab_mini.cli.reading import Compiled
+    from causalab_mini.cli.session import Planned, Settings
+    from causalab_mini.results.comparing import Compared
     from causalab_mini.spec.load import Loaded
 
 AnyDocument: TypeAlias = Mapping[str, object] | str | bytes | os.PathLike[str]
 """A document: its objects, its JSON text, or the path of its file."""
 Folder: TypeAlias = str | os.PathLike[str]
+Mode: TypeAlias = Literal["auto", "fast", "exact", "naive"]
+Device: TypeAlias = Literal["cpu", "cuda", "mps", "auto"]
+EngineName: TypeAlias = Literal["traced", "hooks"]
 
 DATA_ROOT = "datasets"
 NAME = "document"
@@ -51,7 +57,7 @@ def explain(
     *,
     rows: bool = False,
     schedule: bool = False,
-    mode: Literal["auto", "fast", "exact", "naive"] = "auto",
+    mode: Mode = "auto",
     batch_size: int | None = None,
     gen: Mapping[str, object] | None = None,
     sets: Mapping[str, object] | None = None,
@@ -78,15 +84,16 @@ def run(
     *,
     data_root: Folder = DATA_ROOT,
     weights: Folder | None = None,
-    device_map: Literal["cpu", "cuda", "mps", "auto"] | None = None,
+    device_map: Device | None = None,
     batch_size: int | None = None,
-    engine: Literal["traced", "hooks"] = "traced",
-    schedule: Literal["auto", "fast", "exact", "naive"] = "auto",
+    engine: EngineName = "traced",
+    schedule: Mode = "auto",
     gen: Mapping[str, object] | None = None,
     sets: Mapping[str, object] | None = None,
     limit: int | None = None,
     points: Sequence[str] = (),
     force: bool = False,
+    strict: bool = False,
 ) -> Results:
     """Run a document and read its results.
 
@@ -94,23 +101,20 @@ def run(
     directory with points of the same run is finished, as on the command line. What a run warns of are Python warnings.
 
     `sets`: values of the document, by path, whatever it says. With `limit`, the first rows of every table, or `points`,
-    patterns of labels, the results are partial. Raises `Refusal` before anything runs, `RunFailure` after.
+    patterns of labels, the results are partial. `strict`: a write that changed nothing is a failure, everything written
+    all the same. Raises `Refusal` before anything runs, `RunFailure` after.
     """
-    from causalab_mini.cli.selection import selected
-    from causalab_mini.cli.session import Settings, perform
+    from causalab_mini.cli.session import perform
     from causalab_mini.results.remarks import strange
 
-    _known("engine", engine, ("traced", "hooks"))
-    _known("schedule", schedule, ("auto", "fast", "exact", "naive"))
-    if device_map is not None:
-        _known("device_map", device_map, ("cpu", "cuda", "mps", "auto"))
-    size, rows = _count("batch_size", batch_size), _count("limit", limit)
-    compiled = _compiled(document, data_root, weights, gen, sets, limit=rows, need_weights=True)
-    chosen = selected(compiled.experiment, [points] if isinstance(points, str) else points) if points else None
-    settings = Settings(engine, device_map, size, schedule, force, chosen)
+    compiled, settings = _asked(
+        document, data_root, weights, device_map, batch_size, engine, schedule, gen, sets, limit, points, force
+    )
     folder = Path(mkdtemp(prefix="causalab-mini-") if out is None else out)
     try:
         done = perform(compiled, folder, settings, _unheard)
+        if strict and done.idle:
+            raise RunFailure("; ".join(done.idle), "check says what each write does; without strict this is a warning")
         results = Results(folder)
     except BaseException:
         if out is None:
@@ -124,6 +128,67 @@ def run(
     return results
 
 
+def dry_run(
+    document: AnyDocument,
+    out: Folder,
+    *,
+    data_root: Folder = DATA_ROOT,
+    weights: Folder | None = None,
+    device_map: Device | None = None,
+    batch_size: int | None = None,
+    engine: EngineName = "traced",
+    schedule: Mode = "auto",
+    gen: Mapping[str, object] | None = None,
+    sets: Mapping[str, object] | None = None,
+    limit: int | None = None,
+    points: Sequence[str] = (),
+    force: bool = False,
+) -> tuple[Planned, ...]:
+    """What `run` would do with every `point`: whether it `runs`, and for what `reason`. Leaves no trace."""
+    from causalab_mini.cli.session import planned
+
+    compiled, settings = _asked(
+        document, data_root, weights, device_map, batch_size, engine, schedule, gen, sets, limit, points, force
+    )
+    return planned(compiled, Path(out), settings)
+
+
+def check(
+    document: AnyDocument,
+    *,
+    data_root: Folder = DATA_ROOT,
+    weights: Folder | None = None,
+    device_map: Device | None = None,
+    engine: EngineName = "traced",
+    schedule: Mode = "auto",
+    gen: Mapping[str, object] | None = None,
+    sets: Mapping[str, object] | None = None,
+    limit: int | None = 16,
+    points: Sequence[str] = (),
+) -> Checked:
+    """Hold a document's numbers against those of every other way to compute them: `holds`, and what differs.
+
+    Writes no file. Looks at a few of the points, unless `points` names others. Raises `Refusal` and `RunFailure`.
+    """
+    from causalab_mini.cli.checking import POINTS, checked
+    from causalab_mini.cli.selection import spread
+    from causalab_mini.garbage import collected
+
+    compiled, settings = _asked(
+        document, data_root, weights, device_map, None, engine, schedule, gen, sets, limit, points, False
+    )
+    labels = settings.points or spread(compiled.experiment, POINTS)
+    with collected():
+        return checked(compiled, labels, engine, device_map, schedule)
+
+
+def compare(first: Results | Folder, second: Results | Folder) -> Compared:
+    """Two finished runs, joined by example id and point: whether they are the `same`, and what differs. No torch."""
+    from causalab_mini.results.comparing import compare as compared
+
+    return compared(*(run if isinstance(run, Results) else load(run) for run in (first, second)))
+
+
 def load(directory: Folder) -> Results:
     """The results of a run that has finished in `directory`. No torch. Raises `Refusal` where there are none."""
     return Results(Path(directory))
@@ -131,6 +196,33 @@ def load(directory: Folder) -> Results:
 
 def _unheard(label: str, fate: str) -> None:
     """Progress, which nobody asked for."""
+
+
+def _asked(
+    document: AnyDocument,
+    data_root: Folder,
+    weights: Folder | None,
+    device_map: str | None,
+    batch_size: int | None,
+    engine: str,
+    schedule: Mode,
+    gen: Mapping[str, object] | None,
+    sets: Mapping[str, object] | None,
+    limit: int | None,
+    points: Sequence[str],
+    force: bool,
+) -> tuple[Compiled, Settings]:
+    """The document with its plan, and how it is to be run."""
+    from causalab_mini.cli.selection import selected
+    from causalab_mini.cli.session import Settings
+
+    _known("engine", engine, ("traced", "hooks"))
+    _known("schedule", schedule, ("auto", "fast", "exact", "naive"))
+    _known("device_map", device_map or "auto", ("cpu", "cuda", "mps", "auto"))
+    size, rows = _count("batch_size", batch_size), _count("limit", limit)
+    compiled = _compiled(document, data_root, weights, gen, sets, limit=rows, need_weights=True)
+    chosen = selected(compiled.experiment, [points] if isinstance(points, str) else points) if points else None
+    return compiled, Settings(engine, device_map, size, schedule, force, chosen)
 
 
 def _compiled(
@@ -155,8 +247,8 @@ def _compiled(
         folder,
         need_weights=need_weights,
         text=text,
-        gen=_pairs(gen),
-        sets=_pairs(sets),
+        gen=_pairs("gen", gen),
+        sets=_pairs("sets", sets),
         limit=limit,
     )
 
@@ -202,10 +294,12 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _pairs(settings: Mapping[str, object] | None) -> list[str] | None:
+def _pairs(name: str, settings: object) -> list[str] | None:
     """Settings as the command line spells them."""
     if settings is None:
         return None
+    if not isinstance(settings, Mapping):
+        raise Refusal(Problem("", f"{name} is a dict of settings, and a {type(settings).__name__} was given"))
     if problems := list(_strangers(settings, "")):
         raise Refusal(problems)
     return [f"{key}={json.dumps(_plain(value))}" for key, value in settings.items()]
@@ -222,6 +316,3 @@ def _count(name: str, count: object) -> int | None:
     if isinstance(count, int) and not isinstance(count, bool) and count >= 1:
         return count
     raise Refusal(Problem("", f"{name} is at least 1, and {count!r} was given", "None sets no bound"))
-
-
-__all__ = ["Refusal", "Results", "RunFailure", "explain", "load", "run", "validate"]

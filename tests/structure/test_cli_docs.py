@@ -17,8 +17,6 @@ READERS = ("compare", "report", "plot")
 READ = {
     "out/gen": "documents/v2/generate_probe.json",
     "out/grid": "documents/v2/layer_position.json",
-    "out/base": "documents/v2/patching.json",
-    "out/patched": "documents/v2/patching.json",
     "out/fp32": "documents/v2/patching.json",
     "out/bf16": "documents/v2/patching.json",
 }
@@ -28,6 +26,13 @@ EXAMPLES = [example for _, examples in (*VERBS, *DEBUG_VERBS) for example in exa
 
 def test_the_page_is_current() -> None:
     assert PAGE.read_text() == page(), "run: python tools/make_cli_docs.py"
+
+
+def test_what_examples_read_is_what_examples_write() -> None:
+    """So they work as printed, one after the other."""
+    assert all(any(f"--out {directory}" in example for example in EXAMPLES) for directory in READ)
+    read = {word for example in EXAMPLES if example.split()[1] in READERS for word in example.split()[2:4]}
+    assert {word for word in read if word.startswith("out/")} == set(READ)
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 BOUNDS: Mapping[str, float] = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
 """The largest difference of a value, as a part of its size in the row (of 1 where it is smaller)."""
+POINTS = 8
+"""How many points are looked at where nothing is said: the first, the last, and some between."""
 SHOWN = 3
 """How many of the largest differences are kept of each comparison."""
 
@@ -177,9 +179,14 @@ class _Variants:
     example_ids: tuple[str, ...]
 
     def put_back(self) -> Iterable[Gap | Apart]:
-        """Where putting back what is there changed something."""
+        """Where putting back what is there changed something, or a write did not act where the plan has it."""
         from causalab_mini.run.agreement import Gap, apart
 
+        for report in (*self._reports(AS_IT_IS), *self._reports(PUT_BACK)):
+            for example_id, missed in zip(self.example_ids, report.missed, strict=True):
+                if missed:
+                    what = f"the times '{report.name}' was to act and did not"
+                    yield Gap(self.observed.point, "/".join(self.observed.path), what, example_id, missed, missed)
         for report in self._reports(PUT_BACK):
             what = f"'{report.name}' at its place"
             for example_id, change in zip(self.example_ids, report.largest_change, strict=True):

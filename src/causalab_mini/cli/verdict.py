@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from os import terminal_size
 
 from causalab_mini.cli.checking import Checked, Comparison, Written
 from causalab_mini.results.strict import JSON
 
 SHOWN = 8
 """How many writes are shown, and how many rows that differ in kind."""
+LEAST = 6
+"""How many lines of a terminal one write takes, with what stands below it."""
 
 
-def page(checked: Checked, name: str) -> str:
-    """The screen: what was compared, the largest differences, what every write did, the verdict."""
+def page(checked: Checked, name: str, room: terminal_size | None = None) -> str:
+    """The screen: what was compared, the largest differences, what every write did, the verdict.
+
+    `room`: the terminal it has to fit into, where it is one; then as many differences and writes as there are lines.
+    """
     part = f"{len(checked.labels)} of {checked.points} points" if checked.points > 1 else "one point"
-    lines = [f"{name}: {part}, {checked.dtype} on {checked.device}", ""]
-    for comparison in checked.comparisons:
-        lines += _comparison(comparison)
-    lines += ["", *_writes(checked.written)]
+    title = [f"{name}: {part}, {checked.dtype} on {checked.device}", ""]
     wrong = [comparison.name for comparison in checked.comparisons if not comparison.holds]
-    lines.append(f"out of bounds: {'; '.join(wrong)}" if wrong else "all within bounds")
-    return "\n".join(lines)
+    verdict = [f"out of bounds: {'; '.join(wrong)}" if wrong else "all within bounds"]
+    for most in (SHOWN, 3, 1, 0):
+        found = [line for comparison in checked.comparisons for line in _comparison(comparison, most)]
+        # The last line of a terminal is the prompt's; one write is shown in any case.
+        free = SHOWN if room is None else room.lines - 1 - _height([*title, *found, "", *verdict], room.columns)
+        if free >= LEAST:
+            break
+    return "\n".join([*title, *found, "", *_writes(checked.written, free, room), *verdict])
+
+
+def _height(lines: Iterable[str], columns: int) -> int:
+    """How many lines of a terminal lines take."""
+    return sum(max(1, -(-len(line) // columns)) for line in lines)
 
 
 def problems(checked: Checked) -> list[str]:
@@ -41,16 +56,18 @@ def tree(checked: Checked) -> dict[str, object]:
     }
 
 
-def _comparison(one: Comparison) -> Iterator[str]:
+def _comparison(one: Comparison, most: int) -> Iterator[str]:
+    """What was held against what, and below it at most so many of each kind of difference; of 0, the worst of all."""
     held = "to the bit" if one.bound is None else f"to {one.bound:g}"
     yield f"{'ok  ' if one.holds else 'BAD '} {one.name}, held {held}: {_said(one)}"
-    for gap in one.gaps[:1] if one.holds else one.gaps:
+    gaps = one.gaps[: min(1, most) if one.holds else most or int(not one.apart)]
+    for gap in gaps:
         if gap.largest > 0:
             yield f"       {gap.largest:.2g} of {gap.size:.3g} in {gap.what}, row '{gap.example_id}'{_at(gap.point)}"
-    for row in one.apart[:SHOWN]:
+    for row in one.apart[: most or 1]:
         yield f"       another {_kind(row.what)} in {row.what}, row '{row.example_id}'{_at(row.point)}"
-    if len(one.apart) > SHOWN:
-        yield f"       and {len(one.apart) - SHOWN} rows more"
+    if len(one.apart) > most > 0:
+        yield f"       and {len(one.apart) - most} rows more"
     if one.near:
         yield f"       {len(one.near)} rows say other tokens after a near tie, and are left out"
 
@@ -72,34 +89,45 @@ def _at(point: str) -> str:
     return f" at {point}" if point else ""
 
 
-def _writes(written: Sequence[Written]) -> Iterator[str]:
+def _writes(written: Sequence[Written], free: int, room: terminal_size | None) -> Iterator[str]:
+    """The writes, as many as `SHOWN`, or as have room in `free` lines: then those that do least at their site."""
     if not written:
         yield "no writes"
         return
-    for one in _strongest(written):
-        acted = sum(firings > 0 for firings in one.firings)
-        counts = sorted(set(one.firings) - {0})
-        often = "-".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "0"
-        reads = ", ".join(f"{name} {_range(changes)}" for name, changes in one.at_reads.items())
-        yield f"write '{one.write}' of '{one.model}' on '{one.role}'{_at(one.point)}"
-        yield (
-            f"       acts on {acted} of {len(one.firings)} rows, {often} times each; "
-            f"changes its site by {_range(one.at_site)}{f'; reads by: {reads}' if reads else ''}"
-        )
-        still = sum(one.still)
-        if still or not acted:
-            yield f"       it changes nothing on {still if acted else len(one.firings)} of {len(one.firings)} rows"
-    rest = len(written) - SHOWN
+    shown = [list(_written(one)) for one in _least(written)[:SHOWN]]
+    if room is not None:
+        # Below them stand how many there are more, and an empty line.
+        ends = list(accumulate(_height(lines, room.columns) for lines in shown))
+        fit = sum(end <= free - 1 - (len(written) > 1) for end in ends)
+        shown = shown[: max(1, fit)]
+    if len(shown) == len(written):
+        shown = [_written(one) for one in written]
+    for lines in shown:
+        yield from lines
+    rest = len(written) - len(shown)
     if rest > 0:
-        yield f"and {rest} writes more at other points; --json has every row of every one"
+        yield f"and {rest} writes more; --json has every row of every one"
     yield ""
 
 
-def _strongest(written: Sequence[Written]) -> Sequence[Written]:
-    """The writes shown: those that do least at their site come first, since they are what one looks for."""
-    if len(written) <= SHOWN:
-        return written
-    return sorted(written, key=lambda one: max(_numbers(one.at_site), default=0.0))[:SHOWN]
+def _written(one: Written) -> Iterator[str]:
+    acted = sum(firings > 0 for firings in one.firings)
+    counts = sorted(set(one.firings) - {0})
+    often = "-".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "0"
+    reads = ", ".join(f"{name} {_range(changes)}" for name, changes in one.at_reads.items())
+    yield f"write '{one.write}' of '{one.model}' on '{one.role}'{_at(one.point)}"
+    yield (
+        f"       acts on {acted} of {len(one.firings)} rows, {often} times each; "
+        f"changes its site by {_range(one.at_site)}{f'; reads by: {reads}' if reads else ''}"
+    )
+    still = sum(one.still)
+    if still or not acted:
+        yield f"       it changes nothing on {still if acted else len(one.firings)} of {len(one.firings)} rows"
+
+
+def _least(written: Sequence[Written]) -> Sequence[Written]:
+    """Those that do least at their site come first, since they are what one looks for."""
+    return sorted(written, key=lambda one: max(_numbers(one.at_site), default=0.0))
 
 
 def _range(changes: Sequence[float | None]) -> str:

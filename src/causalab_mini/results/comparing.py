@@ -32,8 +32,8 @@ RUN_KEYS = (
     "partial",
 )
 """What of run.json two runs are compared in, beside the schedule's mode."""
-Key = tuple[str, str, str, int | None]
-"""Point, observe step, metric and layer."""
+Key = tuple[str, str, int | None]
+"""Observe step, metric and layer."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Pair:
 class Said:
     """The continuations of one model at one point: how many rows were generated in both runs, and say other tokens.
 
-    `first_step`: the earliest step at which one differs.
+    `first_step`: the earliest step at which one differs. `only_first`, `only_second`: rows of one run alone.
     """
 
     point: str
@@ -75,6 +75,8 @@ class Said:
     n: int
     changed: int
     first_step: int | None
+    only_first: int
+    only_second: int
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,8 @@ class Compared:
     @property
     def same(self) -> bool:
         """Whether every number and token that both have is the same, and neither has more."""
-        pairs = all(not (pair.changed or pair.only_first or pair.only_second) for pair in self.pairs)
-        return pairs and not any(said.changed for said in self.said) and not (self.only_first or self.only_second)
+        rows = any(one.changed or one.only_first or one.only_second for one in (*self.pairs, *self.said))
+        return not (rows or self.only_first or self.only_second)
 
 
 def compare(first: Results, second: Results) -> Compared:
@@ -110,11 +112,16 @@ def compare(first: Results, second: Results) -> Compared:
     if not twins:
         hint = f"the first has {_listed(first.points)}; the second has {_listed(second.points)}"
         raise Refusal(Problem("", "the two runs have no point in common", hint))
-    pairs, said = list[Pair](), list[Said]()
+    pairs, said, common = list[Pair](), list[Said](), False
     for one, other in twins:
-        pairs += _pairs(first, second, one, other)
-        said += _continuations(first, second, one, other)
-    if not pairs and not said:
+        ours, theirs = _tables(first, one), _tables(second, other)
+        pairs += (_pair((one, *key), ours.get(key, {}), theirs.get(key, {})) for key in dict.fromkeys((*ours, *theirs)))
+        spoken, again = _continuations(first, one), _continuations(second, other)
+        said += (
+            _said((one, *key), spoken.get(key, {}), again.get(key, {})) for key in dict.fromkeys((*spoken, *again))
+        )
+        common = common or bool(ours.keys() & theirs.keys() or spoken.keys() & again.keys())
+    if not common:
         hint = "a step's saves name what is kept row by row: metrics, and a model's .generated"
         raise Refusal(Problem("", "the two runs saved no metric or continuation in common", hint))
     joined = {one for one, _ in twins}, {other for _, other in twins}
@@ -174,20 +181,12 @@ def _tables(results: Results, point: str) -> dict[Key, dict[str, Cells]]:
         # A column of this name may be an axis, too.
         own = "axis.layer" in row or "layer" not in results.axes
         layer = cast(int | None, row.get("layer")) if own else None
-        key = (point, str(row["observe"]), str(row["metric"]), layer)
+        key = (str(row["observe"]), str(row["metric"]), layer)
         found.setdefault(key, {})[str(row["example_id"])] = row
     return found
 
 
-def _pairs(first: Results, second: Results, one: str, other: str) -> Iterator[Pair]:
-    ours, theirs = _tables(first, one), _tables(second, other)
-    for key, rows in ours.items():
-        twin = theirs.get((other, *key[1:]))
-        if twin is not None:
-            yield _pair(key, rows, twin)
-
-
-def _pair(key: Key, ours: Mapping[str, Cells], theirs: Mapping[str, Cells]) -> Pair:
+def _pair(key: tuple[str, str, str, int | None], ours: Mapping[str, Cells], theirs: Mapping[str, Cells]) -> Pair:
     scored = {row for row, cells in ours.items() if cells["eligible"]}
     again = {row for row, cells in theirs.items() if cells["eligible"]}
     both = [row for row in ours if row in scored & again]
@@ -217,15 +216,20 @@ def _pair(key: Key, ours: Mapping[str, Cells], theirs: Mapping[str, Cells]) -> P
     )
 
 
-def _continuations(first: Results, second: Results, one: str, other: str) -> Iterator[Said]:
-    again = {(saved.observe, saved.value) for saved in second.saved(other)}
-    for saved in first.saved(one):
-        if saved.value.endswith(GENERATED) and (saved.observe, saved.value) in again:
-            ours = _ids(first, one, saved.observe, saved.value)
-            theirs = _ids(second, other, saved.observe, saved.value)
-            both = [row for row in ours if row in theirs]
-            steps = [_step(ours[row], theirs[row]) for row in both if ours[row] != theirs[row]]
-            yield Said(one, saved.observe, saved.value, len(both), len(steps), min(steps, default=None))
+def _continuations(results: Results, point: str) -> dict[tuple[str, str], dict[str, list[int]]]:
+    """What every row generated, of every saved continuation of a point."""
+    return {
+        (saved.observe, saved.value): _ids(results, point, saved.observe, saved.value)
+        for saved in results.saved(point)
+        if saved.value.endswith(GENERATED)
+    }
+
+
+def _said(key: tuple[str, str, str], ours: Mapping[str, list[int]], theirs: Mapping[str, list[int]]) -> Said:
+    both = [row for row in ours if row in theirs]
+    steps = [_step(ours[row], theirs[row]) for row in both if ours[row] != theirs[row]]
+    alone = len(ours) - len(both), len(theirs) - len(both)
+    return Said(*key, len(both), len(steps), min(steps, default=None), *alone)
 
 
 def _ids(results: Results, point: str, observe: str, name: str) -> dict[str, list[int]]:

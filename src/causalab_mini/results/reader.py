@@ -7,7 +7,8 @@ that will do. Knows numpy and pandas, each only where one is asked for; refuses 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
     Array = numpy.ndarray[tuple[int, ...], numpy.dtype[numpy.generic]]
 
+AGAIN = "say the run again"
+ROW = ("example_id", "metric", "value", "eligible")
+LINE = ("point", "observe", "metric")
+"""The columns without which a line of a metric table, and of a summary, tells nothing."""
 Cells = dict[str, object]
 """A line of a table by its columns."""
 AnyPoint: TypeAlias = str | Mapping[str, object] | None
@@ -48,8 +53,7 @@ class Results:
         self.directory = directory
         self.document = _object(self._read("document.json"))
         self.run = _object(self._read("run.json"))
-        lines = self._read("summary.json")
-        self.lines: tuple[Cells, ...] = tuple(cast(list[Cells], lines))
+        self.lines: tuple[Cells, ...] = _lines(directory / "summary.json", self._read("summary.json"), LINE)
         self.axes = _axes(self.lines)
         self.points = self._points()
 
@@ -96,7 +100,7 @@ class Results:
         for saved in files:
             if metric in (None, saved.value):
                 axes = self.axes_of(saved.point)
-                for row in cast(list[Cells], _json(saved.path)):
+                for row in _lines(saved.path, _json(saved.path), ROW):
                     own: Cells = {"observe": saved.observe, **row}
                     apart = {f"axis.{name}" if name in own else name: value for name, value in axes.items()}
                     yield {"point": saved.point, **apart, **own}
@@ -214,7 +218,8 @@ class Results:
     def _spec(path: Path) -> Document:
         from causalab_mini.spec.document import Document
 
-        return Document.model_validate_json(path.read_bytes())
+        with _intact(path):
+            return Document.model_validate_json(path.read_bytes())
 
 
 def _axes(lines: Sequence[Cells]) -> tuple[str, ...]:
@@ -234,15 +239,32 @@ def _is(axes: Cells, name: str, value: object) -> bool:
 def _names(path: Path) -> list[str]:
     from safetensors import safe_open
 
-    with safe_open(path, framework="numpy") as file:
+    with _intact(path), safe_open(path, framework="numpy") as file:
         return list(file.keys())
 
 
 def _json(path: Path) -> object:
-    try:
+    with _intact(path):
         return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise Refusal(Problem("", f"{path} cannot be read: {error}", "say the run again")) from error
+
+
+def _lines(path: Path, value: object, columns: Sequence[str]) -> tuple[Cells, ...]:
+    """The lines of a table; refused where they are not what a run leaves."""
+    lines = cast(list[object], value) if isinstance(value, list) else [None]
+    if any(not isinstance(line, dict) or any(name not in line for name in columns) for line in lines):
+        raise Refusal(Problem("", f"{path} is no list of lines with {', '.join(columns)}", AGAIN))
+    return tuple(cast(list[Cells], lines))
+
+
+@contextmanager
+def _intact(path: Path) -> Generator[None]:
+    """Turn what a file says that is not there or not whole into a refusal."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        raise Refusal(Problem("", f"{path} cannot be read: {error}", AGAIN)) from error
 
 
 def _object(value: object) -> dict[str, object]:

@@ -70,7 +70,8 @@ class NearTie:
 class WriteReport:
     """How often a write acted and the largest change it made, per row (None where it did not act).
 
-    `still`: the rows on which that is nothing, but for what other calls round otherwise.
+    `still`: the rows on which that is nothing, but for what other calls round otherwise. `missed`: how often it was to
+    act and did not, which is a fault.
     """
 
     name: str
@@ -78,6 +79,7 @@ class WriteReport:
     firings: tuple[int, ...]
     largest_change: tuple[float | None, ...]
     still: tuple[bool, ...] = ()
+    missed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

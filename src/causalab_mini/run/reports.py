@@ -41,8 +41,11 @@ class Reports:
                         name = f"{forward.model} on {forward.role}"
                         yield NearTie(name, self.observe.example_ids[row], step, margin)
 
-    def writes(self) -> Iterator[WriteReport]:
-        """How often every write acted, and how much it changed. What is done in the prefill always counts."""
+    def writes(self, lacks: Callable[[int], bool]) -> Iterator[WriteReport]:
+        """How often every write acted, and how much it changed. What is done in the prefill always counts.
+
+        `lacks`: whether a lane lacked an operand, and need not have acted.
+        """
         for index, forward in enumerate(self.observe.forwards):
             lanes, steps = self.schedule.bindings[self.key, index], needed_steps(self.observe, index)
             if not forward.writes:
@@ -63,6 +66,10 @@ class Reports:
                     tuple(0 if change is None else change.firings for change in changes),
                     tuple(None if change is None else change.largest for change in changes),
                     tuple(change is not None and change.still for change in changes),
+                    tuple(
+                        0 if change is None or lacks(lane) else change.missed
+                        for lane, change in zip(lanes, changes, strict=True)
+                    ),
                 )
 
     def unmoved(self, writes: Iterable[WriteReport]) -> Iterator[str]:

@@ -133,7 +133,7 @@ class _Walk:
         reading = self._reading(key, observe)
         tables = tuple(self._scorer.table(score, reading) for score in observe.scores)
         reports = Reports(key, observe, self._schedule, self._values)
-        writes = tuple(reports.writes())
+        writes = tuple(reports.writes(self._lacks))
         warnings = (*reports.unmoved(writes), *reports.unwritten(self._lacks))
         bundles = tuple(self._bundles(key, observe, reading))
         return Observed(key[0], key[1], tables, bundles, tuple(reports.near_ties()), writes, warnings)

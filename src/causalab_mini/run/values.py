@@ -44,11 +44,15 @@ NOTHING = 1e-5
 
 @dataclass(frozen=True)
 class Change:
-    """How often edits acted on a lane and the largest change of any entry (None where none did), which may be none."""
+    """How often edits acted on a lane and the largest change of any entry (None where none did), which may be none.
+
+    `missed`: how often they were to act and did not.
+    """
 
     firings: int
     largest: float | None
     still: bool = False
+    missed: int = 0
 
 
 class Values:
@@ -88,14 +92,20 @@ class Values:
             (edit, at, self._schedule.actor(lane, edit, at))
             for edit in edits
             for at in edit.at
-            if edit.frame == "prompt" or steps is None or at < steps
+            if edit.frame == "prompt" or at < self._ran(lane, steps)
         )
         found = [self._changes.get(owner, {}).get((edit, at)) for edit, at, owner in acts]
         acted = [change for change, _ in filter(None, found)]
         still = bool(acted) and all(change <= NOTHING * size for change, size in filter(None, found))
         # A change that is not a number is the largest there can be.
         strange = next((size for size in acted if size != size), None)
-        return Change(len(acted), strange if strange is not None else max(acted, default=None), still)
+        largest = strange if strange is not None else max(acted, default=None)
+        return Change(len(acted), largest, still, len(found) - len(acted))
+
+    def _ran(self, lane: int, steps: int | None) -> int:
+        """How many of the first `steps` steps a lane took before it ended; the prefill is one."""
+        took = max(1, len(self._continuations[lane].ids)) if lane in self._continuations else 1
+        return took if steps is None else min(took, steps)
 
     def generated(self, lane: int, continuation: Continuation) -> None:
         """Store what `lane` generated."""

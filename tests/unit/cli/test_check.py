@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +14,14 @@ import torch
 from torch import Tensor
 
 from causalab_mini.cli import session
+from causalab_mini.cli.checking import Checked, Comparison, Written
 from causalab_mini.cli.selection import selected, spread
+from causalab_mini.cli.verdict import page
 from causalab_mini.engine.contract import Engine, Inputs, Visit
 from causalab_mini.errors import Refusal
 from causalab_mini.plan.nodes import Experiment, Plan, Point
+from causalab_mini.run import calls
+from causalab_mini.run.agreement import Apart, Gap
 from causalab_mini.vocabulary.mechanisms import Swap
 
 ALONE, SCHEDULE, ENGINES, BACK = range(4)
@@ -143,6 +150,16 @@ def test_a_write_that_moves_what_it_puts_back_is_found(
 
 
 @pytest.mark.usefixtures("project")
+def test_a_write_that_no_execution_does_is_found(say: Callable, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all executions leave it out alike, none differs from another."""
+    sound = calls.visit
+    monkeypatch.setattr(calls, "visit", lambda *arguments: replace(sound(*arguments), edit=None))
+    found = say("check", "swap.json", "--weights", model, "--schedule", "naive", "--json")
+    assert verdicts(found) == [True, True, True, False]
+    assert found.json["comparisons"][BACK]["largest"][0]["what"] == "the times 'push' was to act and did not"
+
+
+@pytest.mark.usefixtures("project")
 def test_part_of_a_document_may_be_checked(say: Callable, model: Path) -> None:
     told = say("check", "swap.json", "--weights", model, "--points", "layer=1", "--limit", "1", "--json")
     assert told.json["points"] == {"checked": ["layer=1"], "all": 2}
@@ -186,3 +203,39 @@ def test_a_write_to_a_state_is_held_to_the_bound(
     assert (states["ok"], states["bound"]) == (True, 1e-4)
     assert states["values"] > 0
     assert all(row["at_site"] > 0 for written in told.json["writes"] for row in written["rows"])
+
+
+@pytest.mark.parametrize("bad", [0, 2])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+def test_the_page_fits_into_its_terminal(bad: int, size: tuple[int, int]) -> None:
+    """With the verdict below it, and one write where there is no room for more."""
+    gap = Gap("layer=10,position=-7", "score", "read 'logits'", "wednesday-saturday", 1.234e-5, 17.25)
+    names = ("each row alone, and in the batch", "the fast schedule, and the naive one", "the engines traced and hooks")
+    comparisons = [Comparison(name, 1e-4, 1344, [gap] * 3) for name in (*names, "every write put back")]
+    for comparison in comparisons[:bad]:
+        comparison.apart = [Apart("layer=10,position=-7", "score", "patched.generated", "wednesday-saturday")] * 12
+    rows = tuple(f"row-{row}" for row in range(16))
+    written = [
+        Written(
+            f"layer={n},position=-7",
+            "score",
+            "patch",
+            "patched",
+            "base",
+            rows,
+            (1,) * 16,
+            (n / 7,) * 16,
+            (n < 5,) * 16,
+            {"logits": (n / 3,) * 16},
+        )
+        for n in range(11, 0, -1)
+    ]
+    checked = Checked(tuple(comparisons), tuple(written), "fp32", "cpu", tuple(one.point for one in written), 11)
+    columns, height = size
+    lines = page(checked, "grid.json", os.terminal_size(size)).splitlines()
+    assert lines[-1].startswith("out of bounds: each row alone" if bad else "all within bounds")
+    assert sum(max(1, math.ceil(len(line) / columns)) for line in lines) < height
+    shown = [line for line in lines if line.startswith("write ")]
+    assert shown[0] == "write 'patch' of 'patched' on 'base' at layer=1,position=-7"
+    assert f"and {11 - len(shown)} writes more; --json has every row of every one" in lines
+    assert len([line for line in page(checked, "grid.json").splitlines() if line.startswith("write ")]) == 8

@@ -28,7 +28,7 @@ def test_two_runs_are_told_apart(say: Callable, runs: tuple[str, str]) -> None:
     assert lines[0] == "the documents differ:"
     assert '  interventions.swap.writes.push.mechanism: "swap" -> "lerp"' in lines
     assert "the runs do not differ" in lines
-    assert lines[-1] == "the runs differ"
+    assert lines[-1] == "the results differ"
     header = next(line for line in lines if line.startswith("point"))
     assert header.split("  ")[-1] == "changed / rows"
     found = say("compare", *runs, "--json").json

@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 
 import causalab_mini as cm
 from causalab_mini.cli import execute
+from causalab_mini.cli.app import VERBS
 
 ROOT = Path(__file__).parents[3]
 PATH = ROOT / "documents" / "v2" / "patching.json"
@@ -98,6 +101,54 @@ def test_a_quick_try_is_partial_and_says_so(tmp_path: Path) -> None:
     assert "layer=4: Plan" in explained
 
 
+def test_a_write_that_changes_nothing_fails_when_strict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle: dict[str, Any] = {"data_root": DATA, "engine": "hooks", "sets": {"roles.counterfactual.field": "input"}}
+    sentence = "write 'patch' of 'patched' changed nothing on 4 of 4 rows"
+    with pytest.warns(UserWarning, match=sentence):
+        cm.run(PATH, tmp_path / "out", **idle)
+    with pytest.raises(cm.RunFailure, match=sentence):
+        cm.run(PATH, tmp_path / "out", strict=True, **idle)
+    assert cm.load(tmp_path / "out").warnings == (sentence,)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    with pytest.raises(cm.RunFailure, match=sentence):
+        cm.run(PATH, strict=True, **idle)
+    assert list((tmp_path / "temporary").iterdir()) == []
+    cm.run(PATH, data_root=DATA, engine="hooks", strict=True)
+
+
+def test_what_would_run_is_told_and_leaves_no_trace(tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"data_root": DATA, "engine": "hooks", "sets": {"sites.late.layers": {"sweep": [0, 4]}}}
+    found = cm.dry_run(PATH, tmp_path / "out", points=["layers=4"], **asked)
+    assert [(one.point, one.runs) for one in found] == [("layers=0", False), ("layers=4", True)]
+    assert not (tmp_path / "out").exists()
+    cm.run(PATH, tmp_path / "out", **asked)
+    assert not any(one.runs for one in cm.dry_run(PATH, tmp_path / "out", **asked))
+
+
+def test_checking_and_comparing_say_what_the_commands_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = cm.check(PATH, data_root=DATA, engine="hooks", limit=2)
+    assert found.holds
+    assert execute(["check", str(PATH), "--data-root", str(DATA), "--engine", "hooks", "--limit", "2", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [one["values"] for one in said["comparisons"]] == [one.values for one in found.comparisons]
+    assert [list(one.at_site) for one in found.written] == [[row["at_site"] for row in said["writes"][0]["rows"]]]
+    all_rows = cm.run(PATH, tmp_path / "all", data_root=DATA, engine="hooks")
+    cm.run(PATH, tmp_path / "two", data_root=DATA, engine="hooks", limit=2)
+    compared = cm.compare(all_rows, tmp_path / "two")
+    assert not compared.same
+    assert {(pair.n, pair.only_first, pair.only_second) for pair in compared.pairs} == {(2, 2, 0)}
+    assert cm.compare(tmp_path / "all", tmp_path / "all").same
+
+
+@pytest.mark.parametrize("verb", [verb for verb, _ in VERBS if hasattr(cm, verb.__name__)])
+def test_every_option_of_a_verb_is_a_keyword(verb: Callable[..., None]) -> None:
+    """But for what only a terminal has; `--dry-run` is a function of its own."""
+    options = set(signature(verb).parameters) - {"context", "as_json", "debug", "display", "quiet", "dry_run"}
+    assert options <= set(signature(getattr(cm, verb.__name__)).parameters)
+    assert set(signature(cm.dry_run).parameters) == set(signature(cm.run).parameters) - {"strict"}
+
+
 def test_refusals_have_their_problems() -> None:
     broken = {**DOCUMENT, "sites": {"late": {"component": "lm_hed"}}, "steps": {}}
     with pytest.raises(cm.Refusal) as refused:
@@ -138,6 +189,8 @@ def test_what_is_no_document_is_refused(document: Any, path: str, message: str) 
         ({"sets": {"sites.late.layers": {2}}}, "a set is nothing JSON has"),
         ({"gen": {"temperatur": 2}}, "'temperatur' is not a generation setting"),
         ({"gen": {"temperature": {1}}}, "a set is nothing JSON has"),
+        ({"gen": "temperature=1"}, "gen is a dict of settings, and a str was given"),
+        ({"sets": [("sites.late.layers", 2)]}, "sets is a dict of settings, and a list was given"),
     ],
 )
 def test_settings_that_are_none_are_refused_before_anything_runs(

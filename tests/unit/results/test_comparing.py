@@ -106,8 +106,23 @@ def test_continuations_are_compared_by_row(tmp_path: Path) -> None:
     first = write(tmp_path / "a", {"": {"x": 1.0}}, [[1, 2, 3], [4, 5, 6], [7, 8, 9]])
     second = write(tmp_path / "b", {"": {"x": 1.0}}, [[1, 2, 3], [4, 5, 0], [7, 0, 9]])
     found = compare(first, second)
-    assert found.said == (Said("", "score", "original.generated", 3, 2, 1),)
+    assert found.said == (Said("", "score", "original.generated", 3, 2, 1, 0, 0),)
     assert compare(first, first).same
+
+
+def test_a_run_that_has_more_is_not_the_same(tmp_path: Path) -> None:
+    """More rows of a continuation, a continuation, or a metric: no number differs, and yet the runs do."""
+    first = write(tmp_path / "a", {"": {"x": 1.0, "y": None}}, [[1, 2, 3], [4, 5, 6]])
+    rows = compare(first, write(tmp_path / "b", {"": {"x": 1.0, "y": None}}, [[1, 2, 3]]))
+    assert rows.said == (Said("", "score", "original.generated", 1, 0, None, 1, 0),)
+    silent = write(tmp_path / "c", {"": {"x": 1.0, "y": None}})
+    assert compare(silent, first).said == (Said("", "score", "original.generated", 0, 0, None, 0, 2),)
+    mute = write(tmp_path / "d", {"": {}}, [[1, 2, 3], [4, 5, 6]])
+    (pair,) = compare(first, mute).pairs
+    assert (pair.metric, pair.n, pair.difference, pair.only_first, pair.only_second) == ("p", 0, None, 1, 0)
+    assert not any(found.same for found in (rows, compare(silent, first), compare(first, mute)))
+    with pytest.raises(Refusal, match="no metric or continuation in common"):
+        compare(silent, mute)
 
 
 def test_a_run_alone_is_the_same(tmp_path: Path) -> None:

@@ -125,3 +125,33 @@ def test_a_broken_file_is_refused(swept: Results) -> None:
     (swept.directory / "summary.json").write_text("[")
     with pytest.raises(Refusal, match="cannot be read"):
         Results(swept.directory)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("layer=2/tables/spread.json", "[{", "cannot be read"),
+        ("layer=2/tables/spread.json", "7", "is no list of lines with example_id, metric"),
+        ("layer=2/tables/spread.json", '[{"value": 1}]', "is no list of lines with example_id, metric"),
+        ("layer=2/seen.safetensors", "junk", "cannot be read"),
+        ("layer=2/document.json", "{}", "cannot be read"),
+        ("layer=2/document.json", None, "cannot be read"),
+        ("summary.json", '[{"mean": 1}]', "is no list of lines with point"),
+    ],
+)
+def test_a_file_that_is_not_what_a_run_leaves_is_refused(
+    swept: Results, name: str, text: str | None, message: str
+) -> None:
+    """A copy that is not whole, or edited: the file is named."""
+    path = swept.directory / name
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
+
+    def read() -> None:
+        again = Results(swept.directory)
+        again.table()
+        again.tensor("seen", point="layer=2")
+
+    with pytest.raises(Refusal, match=f"{name}.*{message}"):
+        read()

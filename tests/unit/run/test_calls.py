@@ -62,7 +62,7 @@ def test_changes_are_told_column_by_column() -> None:
     values = play(naive([lane([3, 4], [], [one, later], 3), lane([5, 6, 7], decode=3)]))
     assert values.change(0, one) == Change(2, 2.5)
     assert values.change(0, later) == Change(2, 0.5)
-    assert values.change(1, one) == Change(0, None)
+    assert values.change(1, one) == Change(0, None, missed=2)
 
 
 def test_an_argument_of_several_columns_goes_column_by_column() -> None:

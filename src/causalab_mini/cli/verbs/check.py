@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shutil import get_terminal_size
 from typing import Annotated
 
 import typer
@@ -32,8 +33,6 @@ EXAMPLES = (
 )
 ROWS = 16
 """How many rows of every table are looked at where nothing is said."""
-POINTS = 8
-"""The same of points: the first, the last, and some between."""
 
 
 def check(
@@ -71,7 +70,7 @@ def check(
     compiled = compile_document(document, voice, data_root, weights, need_weights=True, gen=gen, sets=sets, limit=limit)
     voice.warn(compiled.experiment.warnings)
 
-    from causalab_mini.cli.checking import checked
+    from causalab_mini.cli.checking import POINTS, checked
     from causalab_mini.cli.selection import selected, spread
     from causalab_mini.cli.verdict import page, tree
     from causalab_mini.garbage import collected
@@ -80,6 +79,7 @@ def check(
     device = None if device_map is None else device_map.value
     with collected():
         found = checked(compiled, labels, engine.value, device, schedule.value)
-    voice.answer(page(found, document.name), tree(found))
+    room = get_terminal_size() if voice.out.isatty() else None
+    voice.answer(page(found, document.name, room), tree(found))
     if not found.holds:
         raise typer.Exit(EXIT_FAILED)

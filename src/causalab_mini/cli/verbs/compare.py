@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from causalab_mini.results.comparing import Compared, Difference, Pair
 
 EXAMPLES = (
-    "causalab-mini compare out/base out/patched",
+    "causalab-mini run documents/v2/patching.json --out out/fp32",
+    "causalab-mini run documents/v2/patching.json --out out/bf16 --set model.dtype=bf16",
+    "causalab-mini compare out/fp32 out/bf16",
     "causalab-mini compare out/fp32 out/bf16 --json",
 )
 LINES = 30
@@ -67,13 +69,17 @@ def _page(found: Compared) -> Iterator[str]:
         yield f"'{pair.metric}'{_at(pair.point)}: {pair.only_first} rows have a value only in the first, " + (
             f"{pair.only_second} only in the second"
         )
+    if len(lost) > PLACES:
+        yield f"… and {len(lost) - PLACES} metrics more with such rows"
     if found.said:
         yield ""
     for said in found.said[:LINES]:
         since = "" if said.first_step is None else f", from step {said.first_step} on"
-        yield f"{said.value}{_at(said.point)}: {said.changed} of {said.n} rows say other tokens{since}"
+        alone = ((said.only_first, "first"), (said.only_second, "second"))
+        rest = "".join(f"; {count} rows only in the {which}" for count, which in alone if count)
+        yield f"{said.value}{_at(said.point)}: {said.changed} of {said.n} rows say other tokens{since}{rest}"
     yield ""
-    yield "no number and no token differs" if found.same else "the runs differ"
+    yield "no number and no token differs" if found.same else "the results differ"
 
 
 def _places(what: str, found: Sequence[Difference]) -> Iterator[str]:
