@@ -6,6 +6,7 @@ Every error leaves the package here: a refusal or failure becomes text (or JSON)
 from __future__ import annotations
 
 import gc
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -139,6 +140,9 @@ def execute(arguments: Sequence[str]) -> int:
 
 def main() -> NoReturn:
     """The console script."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # closed by who started it
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 (it stays open)
     code = execute(sys.argv[1:])
     gc.freeze()  # the process ends: no last look for garbage
     sys.exit(code)

@@ -41,12 +41,22 @@ class Voice:
     document: Path | None = None
     out: TextIO = field(default_factory=lambda: sys.stdout)
     answered: bool = False
+    heard: bool = True
+    """Whether answers arrive; nothing more is said on a stream that takes nothing."""
 
     def answer(self, text: str, value: object) -> None:
-        """The verb's answer: `text` for people, `value` (strict JSON) with --json."""
+        """The verb's answer: `text` for people, `value` (strict JSON) with --json.
+
+        `RunFailure` where it cannot be given.
+        """
         self.answered = True
         strict = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
-        self._write(self.out, strict if self.as_json else text)
+        if trouble := self._write(self.out, strict if self.as_json else text):
+            self.heard = False
+            raise RunFailure(
+                f"the answer could not be written to standard output: {trouble}",
+                "look where it goes; the files of a run are whole",
+            )
 
     def tell(self, text: str) -> None:
         """Something beside the answer: progress, tables for people, warnings."""
@@ -83,7 +93,7 @@ class Voice:
         return self._stopped((Problem("", message, usage),), EXIT_REFUSED)
 
     def _stopped(self, problems: Sequence[Problem], code: int) -> int:
-        if self.as_json:
+        if self.as_json and self.heard:
             found = [{"path": p.path, "line": p.line, "message": p.message, "hint": p.hint} for p in problems]
             self.answer("", {"ok": False, "problems": found})
         else:
@@ -103,12 +113,16 @@ class Voice:
             lines.append(f"  hint: {problem.hint}")
         return "\n".join(lines)
 
-    def _write(self, stream: TextIO, text: str) -> None:
+    def _write(self, stream: TextIO, text: str) -> str | None:
+        """Say something; what is wrong with the stream if it took nothing."""
         try:
             # Half a surrogate pair is no character that a stream can take.
             text = text.encode("utf-8", "backslashreplace").decode("utf-8")
             stream.write(text if text.endswith("\n") or not text else text + "\n")
             stream.flush()
-        except BrokenPipeError:
-            # The reader has gone. What is left to say goes nowhere, also what the interpreter flushes at its end.
+        except OSError as error:
+            # What is left to say goes nowhere, also what the interpreter flushes at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            # A reader that has gone has read what it wanted.
+            return None if isinstance(error, BrokenPipeError) else error.strerror
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -136,3 +137,18 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
     assert command.stderr.read() == b""
     command.stderr.close()
     assert command.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(
+    ("streams", "code"),
+    [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("2>/dev/full", 0), (">/dev/full", 1), (">/dev/full 2>/dev/full", 1)],
+)
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_streams_that_take_nothing_lose_nothing(tmp_path: Path, streams: str, code: int, as_json: list[str]) -> None:
+    command = [sys.executable, "-c", "from causalab_mini.cli import main; main()", "vocab", *as_json]
+    asked = f"{shlex.join(command)} {streams}"
+    done = subprocess.run(["bash", "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert "fault of the program" not in done.stderr
+    assert ("could not be written to standard output" in done.stderr) == (streams == ">/dev/full")
