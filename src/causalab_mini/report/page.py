@@ -43,6 +43,7 @@ class Picture:
     """A chart as it is shown, and the words under it."""
 
     image: Markup
+    title: str
     caption: str
 
 
@@ -86,7 +87,10 @@ def page(results: Results, told: Told | None = None) -> str:
         dark=DARK,
         facts=list(_facts(results)),
         warnings=results.warnings,
-        pictures=[Picture(inline(chart, f"picture-{i}"), _caption(chart)) for i, chart in enumerate(found[:PICTURES])],
+        pictures=[
+            Picture(inline(chart, f"picture-{i}"), chart.title, _caption(chart))
+            for i, chart in enumerate(found[:PICTURES])
+        ],
         pictures_left=max(0, len(found) - PICTURES),
         summary=_summary(results),
         intervals=any(line.get("low") is not None for line in results.lines),
