@@ -12,6 +12,7 @@ from tests.browser import CHROMIUM, MISSING, Browser, browser
 
 from causalab_mini.report.charts import Axis, Chart, Mean, Series
 from causalab_mini.report.page import page as page_of
+from causalab_mini.report.palette import DARK, LIGHT
 from causalab_mini.results.reader import Results
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
@@ -42,6 +43,8 @@ POOR = """
     if (!node.data.trim() || ['STYLE', 'TITLE'].includes(e.tagName)) continue;
     const paper = behind(e), drawn = e.namespaceURI.endsWith('svg');
     let ink = parts(drawn ? style.fill : style.color);
+    if (drawn) ink[3] = (ink[3] ?? 1) * style.fillOpacity;
+    if (style.visibility !== 'visible') found.push(`${e.tagName} is not seen`);
     if (drawn && ['0,0,0', '255,255,255'].includes(String(ink.slice(0, 3)))) continue;
     for (let up = e, seen = 1; up; up = up.parentElement) {
       seen = Number(getComputedStyle(up).opacity);
@@ -139,6 +142,34 @@ def test_on_paper_nothing_is_cut_off(chromium: Browser, page: Path) -> None:
         assert chromium.value("document.documentElement.scrollWidth") <= 700
     finally:
         chromium.ask("Emulation.setEmulatedMedia", media="", features=[])
+
+
+@pytest.mark.parametrize(("scheme", "colours"), [("light", LIGHT), ("dark", DARK)])
+def test_keys_show_where_they_are(chromium: Browser, page: Path, scheme: str, colours: dict[str, str]) -> None:
+    chromium.size(1200, 900)
+    chromium.scheme(scheme)
+    chromium.open(page)
+    chromium.press("Tab")
+    (skip,) = boxes(chromium, ".skip:focus")
+    assert skip["left"] >= 0
+    assert skip["top"] >= 0
+    outline = "(s => s.outlineStyle + ' ' + s.outlineColor)(getComputedStyle(document.activeElement))"
+    assert chromium.value(outline) == f"solid rgb{tuple(bytes.fromhex(colours['focus'][1:]))}"
+
+
+def test_the_page_has_named_parts(chromium: Browser, page: Path) -> None:
+    """The roles and names the browser tells to those who listen."""
+    chromium.open(page)
+    nodes = chromium.ask("Accessibility.getFullAXTree")["nodes"]
+    parts = [(str(node["role"]["value"]), str(node.get("name", {}).get("value", ""))) for node in nodes]
+    for part in (("banner", ""), ("navigation", "Sections"), ("main", ""), ("contentinfo", "")):
+        assert parts.count(part) == 1, part
+    for section in ("Result", "Plan", "Row by row", "Provenance"):
+        assert ("region", section) in parts
+    assert sum(role == "image" and name.startswith("A map: mean") for role, name in parts) == 2
+    assert chromium.value("document.title") == chromium.value("document.querySelector('h1').textContent")
+    viewport = chromium.value("document.querySelector('meta[name=viewport]').content")
+    assert viewport == "width=device-width, initial-scale=1"
 
 
 def test_nothing_moves_and_the_console_is_silent(chromium: Browser, page: Path) -> None:
