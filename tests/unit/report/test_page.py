@@ -152,6 +152,15 @@ def test_null_is_a_value_of_an_axis_and_holes_are_told(hostile: Path) -> None:
     assert "Hatched cells" not in page_of(Results(hostile))
 
 
+def test_tables_of_a_row_in_several_steps_have_names_of_their_own(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = next(Results(hostile).rows("p"))
+    monkeypatch.setattr(Results, "rows", lambda self: iter([row, {**row, "observe": "again"}]))
+    names = [found["aria-label"] for found in Elements(page_of(Results(hostile))).all("div") if "aria-label" in found]
+    assert len(names) == len(set(names)) > 3
+
+
 def test_provenance_is_there(page: Path) -> None:
     text = unescape(page.read_text())
     record = json.loads((page.parent / "run.json").read_text())
