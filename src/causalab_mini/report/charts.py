@@ -70,6 +70,11 @@ class Chart:
         return any(mean.low is not None for series in self.series for mean in series.means)
 
     @property
+    def holes(self) -> bool:
+        """Whether some place has no value."""
+        return any(mean.mean is None for series in self.series for mean in series.means)
+
+    @property
     def bounded(self) -> bool:
         """Whether the unit runs from 0 to 1."""
         return self.unit in BOUNDED

@@ -13,6 +13,8 @@ from causalab_mini.report.plots import draw, styled
 
 CHANGING = ("ink", "faint", "rule", "panel", *SERIES)
 """The colours of the palette that change with the page's."""
+SMALLEST = 0.75
+"""A picture is not made smaller than this, or its letters could not be read; it scrolls where there is less room."""
 
 
 def inline(chart: Chart, name: str) -> Markup:
@@ -27,5 +29,6 @@ def inline(chart: Chart, name: str) -> Markup:
     svg = re.sub(r'\b(id="|href="#)|(url\(#)', lambda found: f"{found[0]}{name}-", svg)
     for key in CHANGING:
         svg = svg.replace(LIGHT[key], f"var(--{key})")
-    label = f'role="img" aria-label="{escape(chart.description)}"'
+    least = SMALLEST * float(figure.get_figwidth()) * 72
+    label = f'role="img" aria-label="{escape(chart.description)}" style="min-width: {least:.0f}pt"'
     return Markup(re.sub(r"^<svg", lambda _: f"<svg {label}", svg, count=1))

@@ -43,6 +43,7 @@ class Picture:
     """A chart as it is shown, and the words under it."""
 
     image: Markup
+    title: str
     caption: str
 
 
@@ -86,7 +87,10 @@ def page(results: Results, told: Told | None = None) -> str:
         dark=DARK,
         facts=list(_facts(results)),
         warnings=results.warnings,
-        pictures=[Picture(inline(chart, f"picture-{i}"), _caption(chart)) for i, chart in enumerate(found[:PICTURES])],
+        pictures=[
+            Picture(inline(chart, f"picture-{i}"), chart.title, _caption(chart))
+            for i, chart in enumerate(found[:PICTURES])
+        ],
         pictures_left=max(0, len(found) - PICTURES),
         summary=_summary(results),
         intervals=any(line.get("low") is not None for line in results.lines),
@@ -149,7 +153,8 @@ def _partial(partial: Cells) -> str:
 
 def _caption(chart: Chart) -> str:
     interval = " Bars and bands are 95 % intervals." if chart.intervals and chart.kind != "map" else ""
-    return f"{chart.title} ({chart.unit}).{interval}"
+    hatched = " Hatched cells have no value." if chart.kind == "map" and chart.holes else ""
+    return f"{chart.title} ({chart.unit}).{interval}{hatched}"
 
 
 def _summary(results: Results) -> Table:
@@ -158,7 +163,12 @@ def _summary(results: Results) -> Table:
     names = [*results.axes, *(["observe"] if steps else []), "metric"]
     names += [name for name in ("layer",) if name not in names and any(line.get(name) is not None for line in lines)]
     names += [name for name in MEASURED if any(line.get(name) is not None for line in lines)]
-    return _table(lines, names, LINES)
+    return _table([_placed(line, results.axes) for line in lines], names, LINES)
+
+
+def _placed(line: Cells, axes: Sequence[str]) -> Cells:
+    """A line whose axes are said: null is a value of an axis, and no dash."""
+    return {**line, **{name: word(None) for name in axes if name in line and line[name] is None}}
 
 
 def _table(lines: Sequence[Cells], names: Sequence[str], most: int) -> Table:
@@ -194,7 +204,7 @@ def _row(results: Results, key: tuple[str, str], values: Sequence[Cells], touche
         name for name in ("layer", "stopped_at") if name not in axes and any(c.get(name) is not None for c in values)
     ]
     names = [*axes, "metric", *more, "value", "reason", "where"]
-    said = [{**cells, "where": _where(cells), "value": _value(cells.get("value"))} for cells in values]
+    said = [{**_placed(cells, axes), "where": _where(cells), "value": _value(cells.get("value"))} for cells in values]
     scored = sum(bool(cells.get("eligible")) for cells in values)
     step, example_id = key
     groups = tuple(touched[:TOUCHED])

@@ -105,7 +105,7 @@ def _canvas(chart: Chart) -> tuple[Figure, Axes]:
     elif chart.kind == "dots":
         size = (5.2, min(0.8 + 0.32 * across, 9.0))
     else:
-        size = (min(max(3.0 + 0.22 * across, 4.6), 9.0), 3.0)
+        size = (_line_width(chart), 3.0 + 0.17 * (-(-len(chart.series) // _abreast(chart)) - 1))
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()
@@ -138,11 +138,11 @@ def _draw_lines(chart: Chart, axes: Axes) -> None:
     numbers = chart.x.numbers
     xs = list(numbers) if numbers is not None and not chart.x.tokens else [float(i) for i in range(len(chart.x.values))]
     for i, series in enumerate(chart.series):
-        style = i % len(SERIES)
-        colour = LIGHT[SERIES[style]]
+        style, again = i % len(SERIES), i // len(SERIES)
+        colour, marker = LIGHT[SERIES[style]], MARKERS[(style + again) % len(MARKERS)]
         ys = [float("nan") if mean.mean is None else mean.mean for mean in series.means]
         line = LINES[style] if numbers is not None else "none"
-        axes.plot(xs, ys, color=colour, marker=MARKERS[style], linestyle=line, label=series.name)
+        axes.plot(xs, ys, color=colour, marker=marker, linestyle=line, label=_short(series.name, 40))
         _interval(axes, xs, series.means, colour, joined=numbers is not None)
     if chart.bounded and _reaches(chart):
         axes.set_ylim(-0.03, 1.03)
@@ -155,7 +155,18 @@ def _draw_lines(chart: Chart, axes: Axes) -> None:
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
     if len(chart.series) > 1:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(chart.series), 3), fontsize=8)
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=_abreast(chart), fontsize=8)
+
+
+def _line_width(chart: Chart) -> float:
+    """How wide a picture of lines is, in inches."""
+    return min(max(3.0 + 0.22 * len(chart.x.values), 4.6), 9.0)
+
+
+def _abreast(chart: Chart) -> int:
+    """How many names of lines fit beside one another."""
+    longest = max(len(_short(series.name, 40)) for series in chart.series)
+    return max(1, min(len(chart.series), 3, int((_line_width(chart) - 0.7) / (0.075 * longest + 0.5))))
 
 
 def _reaches(chart: Chart) -> bool:

@@ -8,6 +8,7 @@ import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.browser import CHROMIUM, MISSING, browser
@@ -76,7 +77,7 @@ def test_texts_are_shown_as_they_stand(page: Path) -> None:
     text = page.read_text()
     assert "<script" not in text
     assert "<img" not in text
-    assert f"<strong>{SCRIPT}</strong>" in unescape(text)
+    assert f"<bdi>{SCRIPT}</bdi>" in unescape(text)
     assert IMAGE in unescape(text)
     assert "Is &lt;script&gt;" in text
 
@@ -107,6 +108,7 @@ def test_what_scrolls_and_unfolds_can_be_reached_by_keys(elements: Elements) -> 
     for attributes in scrolling:
         assert attributes["tabindex"] == "0"
         assert attributes["aria-label"]
+        assert attributes["role"] == "region"
     assert len(elements.all("details")) == len(elements.all("summary")) > 3
     assert elements.all("html")[0]["lang"] == "en"
     headings = [int(tag[1]) for tag, _ in elements.found if re.fullmatch(r"h\d", tag)]
@@ -126,6 +128,37 @@ def test_rows_have_their_tokens_values_and_reasons(page: Path) -> None:
     results = Results(page.parent)
     for row in results.rows("spread", {"layer": 0, "position": -1}):
         assert f">{number(row['value'])}</td>" in text
+
+
+def test_marks_and_signs_are_told(page: Path) -> None:
+    (told,) = re.findall(r"<p[^>]*>(Each row of the data.*?)</p>", page.read_text(), flags=re.S)
+    assert "· is a space" in told
+    assert "~ marks" in told
+
+
+def test_null_is_a_value_of_an_axis_and_holes_are_told(hostile: Path) -> None:
+    results = Results(hostile)
+    places: list[Any] = [[0, 1], None]
+    results.axes = ("units", "layer")
+    results.lines = tuple(
+        {"point": "", "observe": "only", "metric": "p", "units": units, "layer": layer, "mean": 0.5, "n_rows": 1}
+        for units, layer in itertools.product(places, (0, 1))
+    )
+    results.lines = (*results.lines[:-1], {**results.lines[-1], "mean": None})
+    text = page_of(results)
+    assert "<td>null</td>" in text
+    assert "<td>[0, 1]</td>" in text
+    assert "Hatched cells have no value." in text
+    assert "Hatched cells" not in page_of(Results(hostile))
+
+
+def test_tables_of_a_row_in_several_steps_have_names_of_their_own(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = next(Results(hostile).rows("p"))
+    monkeypatch.setattr(Results, "rows", lambda self: iter([row, {**row, "observe": "again"}]))
+    names = [found["aria-label"] for found in Elements(page_of(Results(hostile))).all("div") if "aria-label" in found]
+    assert len(names) == len(set(names)) > 3
 
 
 def test_provenance_is_there(page: Path) -> None:

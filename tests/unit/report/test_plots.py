@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from xml.etree import ElementTree
 
 import pytest
@@ -108,3 +109,23 @@ def test_many_values_have_few_ticks() -> None:
     many = Axis("layer", tuple(map(str, range(100))), tuple(map(float, range(100))))
     chart = Chart("lines", ("p",), "probability", many, (Series("p", tuple(Mean(i / 100) for i in range(100))),))
     assert len(draw(chart).axes[0].get_xticks()) <= 24
+
+
+def test_many_long_names_leave_room_for_lines_that_all_differ() -> None:
+    names = [f"metric_{letter}_has_a_name_that_tells_what_it_is" for letter in "abcdefghi"]
+    chart = Chart("lines", tuple(names), "nat", LAYERS, tuple(Series(name, (Mean(1.0),) * 3) for name in names))
+    figure = draw(chart)
+    with warnings.catch_warnings(action="error"):
+        figure.draw_without_rendering()
+    (axes,) = figure.axes
+    legend = axes.get_legend()
+    assert legend is not None
+    names_at, lines_at, whole = (part.get_window_extent() for part in (legend, axes.patch, figure.patch))
+    assert whole.x0 <= names_at.x0 < names_at.x1 <= whole.x1
+    assert names_at.y1 <= whole.y1
+    assert lines_at.width > 0.6 * whole.width
+    assert lines_at.height > 150
+    styles = {
+        (line.get_color(), line.get_marker()) for line in axes.lines if str(line.get_label()).startswith("metric")
+    }
+    assert len(styles) == len(names)
