@@ -143,20 +143,28 @@ def _rendered(role: str, text: Text) -> Iterator[Line]:
 def _columns(
     texts: dict[str, Text], forwards: Sequence[Forward], taps: Sequence[Tap], row: int, checkpoint: Checkpoint
 ) -> Iterator[Column]:
-    """The prompts' columns, aligned where prompts begin, then the steps that something touches."""
+    """The prompts' columns, aligned where prompts begin; then steps that something touches or whose token is known."""
     first = -max(text.prefix for text in texts.values())
     for index in range(first, max(text.length for text in texts.values())):
         tokens = tuple(_token(text, index + text.prefix, checkpoint) for text in texts.values())
         marks = tuple(prompt_marks(taps, forward, row, index + texts[forward.role].prefix) for forward in forwards)
         yield Column("prefix" if index < 0 else str(index), tokens, marks)
     longest = max(forward.decode for forward in forwards)
-    steps = [tuple(step_marks(taps, forward, row, step) for forward in forwards) for step in range(longest)]
+    fed = {forward.role: forward.decoding.fed(row) for forward in forwards}
+    steps = [
+        (
+            tuple(visible(fed[role][step], checkpoint) if step < len(fed[role]) else "" for role in texts),
+            tuple(step_marks(taps, forward, row, step) for forward in forwards),
+        )
+        for step in range(longest)
+    ]
     start = 0
-    for step, marks in enumerate(steps):
-        if step + 1 < len(steps) and steps[step + 1] == marks:
+    for step, (tokens, marks) in enumerate(steps):
+        known = any(tokens)
+        if not known and step + 1 < len(steps) and steps[step + 1] == (tokens, marks):
             continue
-        if any(marks):
-            yield Column(f"+{start}" if start == step else f"+{start}..{step}", ("",) * len(texts), marks)
+        if known or any(marks):
+            yield Column(f"+{start}" if start == step else f"+{start}..{step}", tokens, marks)
         start = step + 1
 
 

@@ -165,6 +165,11 @@ class Decoding:
         forced = self.forced[row]
         return forced if isinstance(forced, Reason) else len(forced)
 
+    def fed(self, row: int) -> tuple[int, ...]:
+        """The tokens that are known to follow in `row` before anything is run."""
+        forced = None if self.forced is None else self.forced[row]
+        return () if forced is None or isinstance(forced, Reason) else forced
+
     @property
     def uneven(self) -> bool:
         """Whether rows may end at different steps."""

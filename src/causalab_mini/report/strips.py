@@ -1,4 +1,4 @@
-"""The rows of a run as strips of tokens: each prompt, what was generated, and which reads and writes touch what.
+"""The rows of a run as strips of tokens: each prompt, what was generated or forced, and what touches what.
 
 Knows plans, the tokenizer and saved ids; refuses to know how a strip is shown.
 """
@@ -102,6 +102,8 @@ def _strips(
         name = f"{forward.model} on {forward.role}"
         prompt = tuple(_prompt(forward, tapped, row, checkpoint))
         spoken = [(label, ids[generated][row]) for label, ids in said if generated in ids]
+        if forced := forward.decoding.fed(row):
+            spoken = [("", forced)]
         if not spoken:
             yield Strip(name, prompt)
         for label, ids in spoken[:CONTINUED]:

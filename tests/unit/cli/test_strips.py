@@ -106,6 +106,18 @@ def test_points_that_touch_the_same_tokens_share_strips(tmp_path: Path) -> None:
     assert lines.count("  row 'row-0'") == 2
 
 
+def test_tokens_that_are_forced_stand_at_their_steps(tmp_path: Path) -> None:
+    table = rows(PROMPTS, ending=[" Sunday.", " Monday"])
+    body = intervention({"x": read("head", generated(index=0))}, decode={"force": "ending"})
+    lines = page(observing(body), write_table(tmp_path, table))
+    assert [line.split()[-2:] for line in lines if line.startswith("    base")] == [
+        ["·Sunday", "."],
+        ["·is", "·Monday"],
+    ]
+    heads = [line.split()[-2:] for line in lines if line.lstrip().startswith("prefix")]
+    assert heads == [["+0", "+1"], ["1", "+0"]]
+
+
 def test_a_stacked_site_is_one_mark(tmp_path: Path) -> None:
     document = patch()
     del document["interventions"]["one"]["writes"]["w"]
