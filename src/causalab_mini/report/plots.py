@@ -74,11 +74,10 @@ def draw(chart: Chart) -> Figure:
 
 
 def image(chart: Chart, kind: str, description: str | None = None) -> bytes:
-    """The chart as the bytes of a png, svg or pdf. `description` goes into a png's metadata."""
+    """The chart as the bytes of a png, svg or pdf. `description`, or else the chart's own, goes into its metadata."""
     nothing = {"png": ("Software",), "svg": ("Date", "Creator"), "pdf": ("CreationDate", "Creator", "Producer")}
     metadata: dict[str, str | None] = dict.fromkeys(nothing[kind])
-    if description is not None and kind == "png":
-        metadata["Description"] = description
+    metadata["Subject" if kind == "pdf" else "Description"] = description or chart.description
     drawn = io.BytesIO()
     figure = draw(chart)
     with styled(**{"svg.fonttype": "path"}):

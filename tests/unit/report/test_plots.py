@@ -55,7 +55,16 @@ def test_the_same_numbers_are_the_same_bytes(chart: Chart, kind: str) -> None:
     assert b"matplotlib v" not in first.lower()
 
 
-def test_a_png_can_say_what_it_shows() -> None:
+@CHARTS
+def test_a_file_says_what_it_shows(chart: Chart) -> None:
+    with Image.open(io.BytesIO(image(chart, "png"))) as picture:
+        assert picture.info["Description"] == chart.description
+    svg = ElementTree.fromstring(image(chart, "svg"))
+    assert chart.description in [element.text for element in svg.iter("{http://purl.org/dc/elements/1.1/}description")]
+    assert b"/Subject" in image(chart, "pdf")
+
+
+def test_a_png_can_say_something_else() -> None:
     with Image.open(io.BytesIO(image(LINE, "png", "the numbers"))) as picture:
         assert picture.info["Description"] == "the numbers"
 
