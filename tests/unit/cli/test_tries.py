@@ -91,6 +91,7 @@ def test_quiet_leaves_the_paths(go: Callable) -> None:
     told = go("--quiet")
     assert len(told.out.splitlines()) == 10
     assert told.err == ""
+    assert go("--quiet", "--limit", "1", "--force").err == ""
 
 
 def test_displays(go: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +118,7 @@ def test_a_write_that_changes_nothing_is_told_and_fails_when_strict(go: Callable
     strict = go(*idle, "--strict")
     assert strict.code == 1
     assert f"error: {sentence}" in strict.err
+    assert strict.err.count(sentence) == 1
     found = go(*idle, "--strict", "--json")
     assert (found.code, found.json["ok"], found.json["idle_writes"]) == (1, False, [sentence])
     assert go(*idle, "--json").json["ok"] is True

@@ -44,7 +44,8 @@ def report(
     results = Results(directory)
     told = retell(results, document, data_root, weights, rows=True)
     if told.missing:
-        voice.warn([f"no plan and no tokens: {told.missing}"])
+        way_out = "" if document else "; if files lie beside the document that was run, --document names it"
+        voice.warn([f"no plan and no tokens: {told.missing}{way_out}"])
     path = directory / "report.html" if out is None else out
     write_file(path, page(results, told).encode())
     voice.answer(str(path), {"ok": True, "file": str(path), "plan": not told.missing, "missing": told.missing or None})

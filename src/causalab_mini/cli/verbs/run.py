@@ -112,9 +112,9 @@ def _tell(voice: Voice, done: Done, out: Path, digest: str, *, strict: bool, qui
     from causalab_mini.results.remarks import strange
     from causalab_mini.results.summary import summary_cells
 
-    voice.warn((*done.warnings, *done.unscored))
     odd = strange(done.summary)
     idle = list(done.idle) if strict else []
+    voice.warn([warning for warning in (*done.warnings, *done.unscored) if warning not in idle])
     voice.answer(
         "\n".join(str(path) for path in done.written),
         {
@@ -133,8 +133,8 @@ def _tell(voice: Voice, done: Done, out: Path, digest: str, *, strict: bool, qui
     )
     if not quiet:
         voice.tell(summary_table(done.summary, out))
-    if done.partial is not None:
-        voice.tell(_partial(done.partial))
+        if done.partial is not None:
+            voice.tell(_partial(done.partial))
     code = 0
     if odd:
         code = voice.blamed(odd, "such rows have no value and the reason non_finite")
