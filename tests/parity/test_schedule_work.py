@@ -125,7 +125,7 @@ def test_no_mode_runs_more_than_naive(name: str, desk_for: DeskFor) -> None:
 
 def test_the_probe_runs_two_calls_where_naive_has_six(random_world: Random) -> None:
     desk = random_world("llama", 16)
-    experiment = asked(desk, "v2/generate_probe", False)
+    experiment = desk.compile(fitted(document("v2/generate_probe"), desk.checkpoint.depth))
     found = {mode: Run(experiment, desk.checkpoint, desk.network, desk.engines["hooks"], None, mode) for mode in RUN}
     assert [found[mode].prepared.planned.calls for mode in RUN[:2]] == [6, 2]
     assert found["exact"].prepared.naive == found["naive"].prepared.planned

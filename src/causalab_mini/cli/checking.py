@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from causalab_mini.plan.nodes import Experiment
-from causalab_mini.plan.probes import AS_IT_IS, PUT_BACK, UNWRITTEN, Probe, chosen, probes_of, probing, watched
+from causalab_mini.plan.probes import (
+    AS_IT_IS,
+    PUT_BACK,
+    UNWRITTEN,
+    Probe,
+    chosen,
+    probes_of,
+    probing,
+    shown_as,
+    watched,
+)
 from causalab_mini.schedule.optimize import Mode, Promise, settled
 
 if TYPE_CHECKING:
@@ -197,7 +207,7 @@ class _Variants:
 
     def _side(self, variant: str) -> Observed:
         """What a variant brought, under names that do not tell which variant it was."""
-        values = {self.probe.value(variant, read): f"read '{read.name}'" for read in self.probe.forward.reads}
+        values = {self.probe.value(variant, read): shown_as(read.name) for read in self.probe.forward.reads}
         values[self.probe.generated(variant)] = f"{self.probe.forward.model}.generated"
         bundles = tuple(
             replace(

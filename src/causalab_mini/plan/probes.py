@@ -56,6 +56,11 @@ def watched(experiment: Experiment) -> Experiment:
     return _mapped(experiment, _watched)
 
 
+def shown_as(read: str) -> str:
+    """What a watched plan publishes the value of a read as."""
+    return f"read '{read}'"
+
+
 def probing(experiment: Experiment) -> Experiment:
     """The same steps, their written forwards in all variants; see `probes_of` for where to find them."""
     return _mapped(experiment, _probed)
@@ -92,7 +97,7 @@ def _mapped(experiment: Experiment, change: Callable[[Observe], Observe]) -> Exp
 
 
 def _watched(observe: Observe) -> Observe:
-    shown = tuple(Publish(f"read '{read.name}'", read.name, "none") for read in used_reads(observe))
+    shown = tuple(Publish(shown_as(read.name), read.name, "none") for read in used_reads(observe))
     looked_at = {publish.read for publish in observe.outputs} | {score.metric.of for score in observe.scores}
     saved = {save.value for save in observe.saves}
     heard = [

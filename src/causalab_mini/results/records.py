@@ -38,13 +38,17 @@ class TableRow:
 
 @dataclass(frozen=True)
 class MetricTable:
-    """All rows of a step under one metric, in dataset order. `decodes`: whether `stopped_at` means anything."""
+    """All rows of a step under one metric, in dataset order. `decodes`: whether `stopped_at` means anything.
+
+    `reads`: the reads it was made of.
+    """
 
     name: str
     kind: str
     unit: str
     decodes: bool
     rows: tuple[TableRow, ...]
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

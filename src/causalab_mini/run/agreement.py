@@ -1,4 +1,4 @@
-"""How far two executions of one plan are apart, row by row: kept values, continuations, reasons.
+"""How far two executions of one plan are apart, row by row: kept values, continuations, scores, reasons.
 
 Knows records; refuses to know how they came about.
 """
@@ -12,9 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from causalab_mini.plan.probes import shown_as
 from causalab_mini.results.records import Bundle, Observed
 
 GENERATED = ".generated"
+STEPPED = ("fraction", "rank", "list")
+"""Units of metrics that jump where two tokens change places, however little it took."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,17 @@ def apart(one: Observed, other: Observed) -> Iterator[Gap | Apart]:
             if example_id not in strayed:
                 yield _gap(where, bundle.name, example_id, value, its[example_id])
     for table, second in zip(one.tables, other.tables, strict=True):
+        seen = [by_row(bundle) for bundle in one.bundles if bundle.name in map(shown_as, table.reads)]
         for row, same in zip(table.rows, second.rows, strict=True):
-            if row.example_id not in strayed and (row.reason, row.positions) != (same.reason, same.positions):
-                yield Apart(*where, f"'{table.name}'", row.example_id)
+            if row.example_id in strayed:
+                continue
+            what = f"'{table.name}'"
+            if (row.reason, row.positions) != (same.reason, same.positions):
+                yield Apart(*where, what, row.example_id)
+            elif isinstance(row.value, float) and isinstance(same.value, float) and table.unit not in STEPPED:
+                # A score is as exact as what it is made of: a difference of large logits is no more so for being small.
+                size = max((_size(values[row.example_id]) for values in seen), default=abs(row.value))
+                yield Gap(*where, what, row.example_id, abs(row.value - same.value), size)
 
 
 def _gap(where: tuple[str, str], what: str, example_id: str, value: Tensor, other: Tensor) -> Gap | Apart:

@@ -100,7 +100,7 @@ class _Walk:
         self._values = Values(schedule)
         self.holders = Holders(schedule)
         self._featurizers = Featurizers(run.engine.device)
-        self._scorer = Scorer(run.network, run.checkpoint, self._featurizers)
+        self._scorer = Scorer(run.network, run.checkpoint, self._featurizers, alone=run.mode == "alone")
         self._points = {point.label: point for point in points}
         self._observes: dict[ObserveKey, Observe] = {
             (point.label, observe.path): observe for point in points for observe in point.plan.observes()

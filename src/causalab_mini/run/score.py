@@ -137,7 +137,11 @@ class Reading:
 class Scorer:
     """Scores reads in fp32, projecting residual values through the final norm and the head where a read asks for it."""
 
-    def __init__(self, network: Network, checkpoint: Checkpoint, featurizers: Featurizers) -> None:
+    def __init__(
+        self, network: Network, checkpoint: Checkpoint, featurizers: Featurizers, *, alone: bool = False
+    ) -> None:
+        """`alone`: score every row by itself."""
+        self._alone = alone
         self._network = network
         self._featurizers = featurizers
         self._checkpoint = checkpoint
@@ -145,11 +149,11 @@ class Scorer:
     def table(self, score: Score, reading: Reading) -> MetricTable:
         """One metric over all rows, and all layers of what is stacked: those of a row stand side by side."""
         metric = score.metric
-        reads = [reading.read(name) for name in (metric.of, metric.compared) if name is not None]
-        layers = next((read.place.layers for read in reads if read.place.layers), ())
+        names = tuple(name for name in (metric.of, metric.compared) if name is not None)
+        layers = next((layers for name in names if (layers := reading.read(name).place.layers)), ())
         each = [self._layer(score, reading, layer) for layer in layers or (None,)]
         rows = tuple(row for rows in zip(*each, strict=True) for row in rows)
-        return MetricTable(score.name, metric.keyword, metric.unit, reading.forward(metric.of).decode > 0, rows)
+        return MetricTable(score.name, metric.keyword, metric.unit, reading.forward(metric.of).decode > 0, rows, names)
 
     def _layer(self, score: Score, reading: Reading, layer: int | None) -> list[TableRow]:
         """One metric over all rows, at `layer` where a read is stacked; one that is not is the same for every layer."""
@@ -211,6 +215,8 @@ class Scorer:
 
     def _portions(self, read: Read, rows: list[int], located: list[Located]) -> list[list[int]]:
         """`rows`, cut into as many as are scored at once."""
+        if self._alone:
+            return [[row] for row in rows]
         cells = (found.value.numel() for found in located if isinstance(found.value, Tensor) and read.seen)
         tokens = max((len(located[row].window) for row in rows), default=1)
         size = max(1, SCORED // max(tokens * read_width(self._checkpoint, read), *cells, 1))

@@ -22,6 +22,7 @@ from causalab_mini.errors import Refusal
 from causalab_mini.plan.nodes import Experiment, Plan, Point
 from causalab_mini.run import calls
 from causalab_mini.run.agreement import Apart, Gap
+from causalab_mini.run.score import Scorer
 from causalab_mini.vocabulary.mechanisms import Swap
 
 ALONE, SCHEDULE, ENGINES, BACK = range(4)
@@ -157,6 +158,17 @@ def test_a_write_that_no_execution_does_is_found(say: Callable, model: Path, mon
     found = say("check", "swap.json", "--weights", model, "--schedule", "naive", "--json")
     assert verdicts(found) == [True, True, True, False]
     assert found.json["comparisons"][BACK]["largest"][0]["what"] == "the times 'push' was to act and did not"
+
+
+@pytest.mark.usefixtures("project")
+def test_a_score_that_depends_on_other_rows_is_found(
+    say: Callable, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = Scorer._rows
+    monkeypatch.setattr(Scorer, "_rows", lambda *arguments: sound(*arguments).roll(1, 0))
+    found = say("check", "swap.json", "--weights", model, "--json")
+    assert verdicts(found) == [False, True, True, True]
+    assert found.json["comparisons"][ALONE]["largest"][0]["what"] == "'spread'"
 
 
 @pytest.mark.usefixtures("project")
