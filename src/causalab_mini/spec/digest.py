@@ -33,9 +33,7 @@ class Digester:
             {
                 "featurizers": self._section(document.featurizers),
                 "format": _printed(document.format),
-                "interventions": _members(
-                    {name: self._intervention(one) for name, one in document.interventions.items()}
-                ),
+                "interventions": self._once(document.interventions, lambda: self._interventions(document)),
                 "model": self._part(document.model),
                 "roles": self._section(document.roles),
                 "sites": self._section(document.sites),
@@ -52,10 +50,14 @@ class Digester:
 
     def _once(self, node: Node | Mapping[str, Node], render: Callable[[], str], only: str = "") -> str:
         key = (id(node), only)
-        if key not in self._done:
+        known = self._done.get(key)
+        if known is None:
             # The node is kept too, or its identity could be taken over by another.
-            self._done[key] = (node, render())
-        return self._done[key][1]
+            known = self._done[key] = (node, render())
+        return known[1]
+
+    def _interventions(self, document: Document) -> str:
+        return _members({name: self._intervention(one) for name, one in document.interventions.items()})
 
     def _intervention(self, node: Intervention) -> str:
         return self._once(node, lambda: self._members_of(node))

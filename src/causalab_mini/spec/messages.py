@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast, get_args
 
 from pydantic import BaseModel
@@ -83,6 +84,7 @@ def _overrules(other: ErrorDetails, at: Loc, loc: Loc) -> bool:
     return at[: len(loc)] == loc and (len(at) > len(loc) or other["type"] not in _NEEDED)
 
 
+@lru_cache
 def fields(node: type[BaseModel], loc: Loc) -> tuple[str, ...]:
     """The keys of the object at `loc` inside a `node`."""
     for part in loc:

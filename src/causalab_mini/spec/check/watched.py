@@ -85,38 +85,34 @@ class Differences:
             self._now, self._found = now, {}
         if id(one) not in self._found:
             found: list[Place] = []
-            _compare(one, now, (), found)
+            if one is not now:
+                _compare(one, now, (), found)
             self._found[id(one)] = frozenset(found)
         return self._found[id(one)]
 
 
 def _compare(one: Any, other: Any, at: Place, found: list[Place]) -> None:
-    if one is other:
-        return
+    """Add to `found` where two parts that are not one object differ."""
     if type(one) is not type(other):
         found.append(at)
+    elif isinstance(one, BaseModel):
+        _compare_parts(one.__dict__, other.__dict__, at, found)
     elif not _opened(one):
         # A list of numbers is not compared by its value, which would take 1 for 1.0.
         if not (one == other if isinstance(one, str | int | float) else not one and not other):
             found.append(at)
-    elif isinstance(one, tuple):
-        _compare_parts(dict(enumerate(cast("tuple[object, ...]", one))), dict(enumerate(other)), at, found)
     elif isinstance(one, dict):
         _compare_parts(cast("dict[str, object]", one), other, at, found)
     else:
-        _compare_parts(one.__dict__, other.__dict__, at, found)
+        _compare_parts(dict(enumerate(one)), dict(enumerate(other)), at, found)
 
 
 def _compare_parts(one: Mapping[Any, object], other: Mapping[Any, object], at: Place, found: list[Place]) -> None:
-    if len(one) != len(other):
+    if [*one] != [*other]:
         found.append(at)
         return
-    start = len(found)
-    for (key, part), (name, now) in zip(one.items(), other.items(), strict=True):
-        if key != name:
-            found[start:] = [at]
-            return
-        if part is not now:
+    for key, part in one.items():
+        if part is not (now := other[key]):
             _compare(part, now, (*at, key), found)
 
 
