@@ -123,6 +123,8 @@ def _written(one: Written) -> Iterator[str]:
     still = sum(one.still)
     if still or not acted:
         yield f"       it changes nothing on {still if acted else len(one.firings)} of {len(one.firings)} rows"
+    elif one.at_reads and not any(change for changes in one.at_reads.values() for change in _numbers(changes)):
+        yield "       none of its model's reads comes by what it changes"
 
 
 def _least(written: Sequence[Written]) -> Sequence[Written]:

@@ -88,6 +88,21 @@ def test_each_of_several_writes_is_left_out_in_turn(say: Callable, project: Path
     assert "it changes nothing on 2 of 2 rows" in say("check", "swap.json", "--weights", model).out
 
 
+@pytest.mark.usefixtures("project")
+def test_a_write_that_no_read_comes_by_is_named(say: Callable, project: Path, model: Path) -> None:
+    path = project / "swap.json"
+    document = json.loads(path.read_text())
+    named = "none of its model's reads comes by what it changes"
+    assert named not in say("check", "swap.json", "--weights", model).out
+    for read in document["interventions"]["swap"]["reads"].values():
+        if read.get("model") == "patched":
+            read["pos"] = 0
+    path.write_text(json.dumps(document))
+    told = say("check", "swap.json", "--weights", model)
+    assert told.code == 0
+    assert named in told.out
+
+
 class Off:
     """An engine that is a little off in some calls."""
 
