@@ -82,6 +82,9 @@ def write_table(root: Path) -> Path:
 class Draw:
     """One document, drawn from a seed. It may be refused: what it asks for need not fit every row."""
 
+    lengths = (0, 0, 2, 3)
+    """How many steps an intervention decodes."""
+
     def __init__(self, seed: int, depth: int) -> None:
         self.random = Random(seed)
         self.depth = depth
@@ -134,7 +137,7 @@ class Draw:
 
     def intervention(self, name: str, refs: list[str]) -> dict:
         pick = self.random
-        self.decode = pick.choice([0, 0, 2, 3])
+        self.decode = pick.choice(self.lengths)
         body: dict = {"reads": {}, "writes": {}, "models": {}, "metrics": {}, "decode": self.going_on()}
         for i in range(pick.randint(1, 2)):
             body["reads"][f"v{i}"] = {"site": self.site(), "pos": self.position(), "input": self.role()}

@@ -13,6 +13,7 @@ from functools import cache, cached_property
 import torch
 from tests import plain
 from tests.oracle import scoring, spaces, stacks
+from tests.oracle.choosing import Choosing, Row
 from tests.oracle.decoding import Decoding, located, said
 from tests.oracle.parts import PATTERNS, padded
 from tests.oracle.positions import cut, deferred, dig, pos_of, stretch, width
@@ -60,6 +61,9 @@ class Reading:
         self.world, self.document, self.body, self.published = world, document, body, published
         self.fields = {role: document["roles"][role]["field"] for role in document["roles"]}
         self.refs, self.decoding = refs, Decoding.of(body.get("decode", 0))
+        stated = document["model"].get("generation", "neutral")
+        lowest = {"neutral": {}, "checkpoint": world.generation}[stated] if isinstance(stated, str) else stated
+        self.choosing = Choosing.of([lowest, body.get("generation", {})], body.get("decode", 0))
         self.reads, self.writes = body["reads"], body.get("writes", {})
         self.models, self.metrics = body.get("models", {}), body.get("metrics", {})
         roles = [read["input"] for read in self.reads.values()] + [model["input"] for model in self.models.values()]
@@ -168,19 +172,32 @@ class Reading:
         edits = self.edits(model, role, row)[0]
         fed = self.fed(role, row)
         ids, looks = tuple(ids), tuple(looks)
+        drawn = "" if self.choosing.seed is None else self.ids[row]
         if not edits and fed is None:
-            return self.untouched(ids, looks)
-        return self._run(ids, looks, edits, [] if isinstance(fed, str) else fed)
+            return self.untouched(ids, looks, drawn)
+        return self._run(ids, looks, edits, [] if isinstance(fed, str) else fed, drawn)
 
-    def _untouched(self, ids: tuple[int, ...], looks: tuple[plain.Look, ...]) -> plain.Rollout:
-        return self._run(ids, looks, (), None)
+    def _untouched(self, ids: tuple[int, ...], looks: tuple[plain.Look, ...], drawn: str) -> plain.Rollout:
+        return self._run(ids, looks, (), None, drawn)
 
     def _run(
-        self, ids: tuple[int, ...], looks: tuple[plain.Look, ...], edits: Sequence[plain.Edit], fed: list[int] | None
+        self,
+        ids: tuple[int, ...],
+        looks: tuple[plain.Look, ...],
+        edits: Sequence[plain.Edit],
+        fed: list[int] | None,
+        drawn: str,
     ) -> plain.Rollout:
+        """`drawn`: the example id that tokens are drawn for."""
         held = [] if self.decoding.stops else self.world.eos
         steps = self.decoding.steps if fed is None else len(fed)
-        return self.decoding.ended(plain.run(self.world.model, ids, edits, looks, steps, held, fed), self.world.eos)
+
+        def pick(said: list[int], logits: Tensor) -> int:
+            return self.choosing.pick(Row(list(ids), said, steps, self.world.eos), logits, drawn, held)
+
+        chosen = pick if fed is None and self.choosing.acts else None
+        rollout = plain.run(self.world.model, ids, edits, looks, steps, held, fed, chosen)
+        return self.decoding.ended(rollout, self.world.eos)
 
     def _looked(self, name: str, row: int) -> list[int]:
         read = self.reads[name]
@@ -238,15 +255,32 @@ class Reading:
         models = [model for model, _ in self.forwards]
         for model, role in self.forwards if self.decoding.runs else ():
             name = f"{model}.generated" if models.count(model) == 1 else f"{model}@{role}.generated"
-            ids, most = [self.rollout(model, role, row).ids for row in range(len(self.ids))], self.steps(role)
+            rollouts, most = [self.rollout(model, role, row) for row in range(len(self.ids))], self.steps(role)
+            ids = [rollout.ids for rollout in rollouts]
             told.generated[name] = [[*some, *[self.world.pad] * (most - len(some))] for some in ids]
+            if self.chooses:
+                best = [rollout.logits.argmax(-1).tolist() for rollout in rollouts]
+                told.generated[f"{name}.argmax"] = [[*some, *[self.world.pad] * (most - len(some))] for some in best]
             if self.decoding.uneven:
                 told.generated[f"{name}.lengths"] = [len(some) for some in ids]
         for name, metric in self.metrics.items():
             told.tables[name] = [self._cell(metric, row) for row in range(len(self.ids))]
         return told
 
+    @property
+    def chooses(self) -> bool:
+        """Whether rows may say another token than the likeliest, by settings or draws."""
+        return self.decoding.runs and self.decoding.column is None and self.choosing.acts
+
     def _cell(self, metric: dict, row: int) -> Cell:
+        cell = self._scored(metric, row)
+        if not self.chooses:
+            return cell
+        read = self.reads[metric["of"]]
+        rollout = self.rollout(read.get("model", "original"), read["input"], row)
+        return replace(cell, emitted=tuple(rollout.ids), argmax=tuple(rollout.logits.argmax(-1).tolist()))
+
+    def _scored(self, metric: dict, row: int) -> Cell:
         read = self.reads[metric["of"]]
         rollout = self.rollout(read.get("model", "original"), read["input"], row)
         ends = (step for step, logits in enumerate(rollout.logits) if int(logits.argmax()) in self.world.eos)
