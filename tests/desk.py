@@ -188,7 +188,7 @@ def _agree(where: str, seen: Seen, told: oracle.Told) -> None:
             elif not name.endswith((".lengths", ".keys")):
                 assert tensor.dtype == torch.float32
                 wanted = told.outputs[name]
-                assert tensor.shape == wanted.shape, f"{where} {name}"
+                assert tensor.shape == wanted.shape, f"{where} {name} {tensor.shape} {wanted.shape}"
                 largest = max(wanted.nan_to_num().abs().flatten().tolist(), default=0.0)
                 torch.testing.assert_close(tensor, wanted, rtol=0, atol=1e-4 * max(largest, 1.0), equal_nan=True)
 

@@ -109,11 +109,12 @@ class Draw:
 
     def step(self, body: dict, name: str) -> dict:
         outputs = {}
-        for read in self.random.sample(sorted(body["reads"]), min(2, len(body["reads"]))):
+        reads = sorted(read for read in body["reads"] if not read.startswith("pattern"))
+        for read in self.random.sample(reads, min(2, len(reads))):
             if not read.startswith("head") or self.several(body["reads"][read]):
                 outputs[f"{name}_{read}"] = {"read": read, "reduce": self.random.choice(["none", "mean"])}
-        reads = {key: body["reads"][spec["read"]] for key, spec in outputs.items()}
-        self.outputs.update({key: read for key, read in reads.items() if not self.several(read)})
+        taps = {key: body["reads"][spec["read"]] for key, spec in outputs.items()}
+        self.outputs.update({key: tap for key, tap in taps.items() if not self.several(tap)})
         values = [*body["metrics"], *outputs]
         if body["decode"]:
             pairs = {(read.get("model", "original"), read["input"]) for read in body["reads"].values()}

@@ -39,6 +39,9 @@ class Settled(Draw):
             body["generation"] = dict.fromkeys(taken)
         elif taken and self.random.random() < 0.4:
             body["generation"].setdefault(self.random.choice(taken), None)
+        if "exponential_decay_length_penalty" in {**weaker, **body["generation"]}:
+            # Of infinities that were made finite it makes infinities again.
+            body["generation"]["remove_invalid_values"] = None
         return body
 
     def going_on(self) -> int | dict:

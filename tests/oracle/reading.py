@@ -42,6 +42,8 @@ def observe(world: World, document: dict) -> dict[tuple[str, ...], Told]:
                         told[path].outputs |= reading.principal(output, spec["read"], spec["k"])
                         continue
                     published[output], told[path].outputs[output] = reading.publish(**spec)
+                    if spec.get("reduce", "none") == "none":
+                        told[path].generated |= reading.counts(output, spec["read"])
     for one in told.values():
         one.tables = stacks.together(one.tables, _side_by_side)
         one.outputs = stacks.together(one.outputs, lambda parts: torch.stack(list(parts.values())))
@@ -155,8 +157,11 @@ class Reading:
             for i, token in enumerate(landed[0]):
                 at = (self.ids[row], token - last, 0, 1) if generated else (self.ids[row], 0, i, len(landed[0]))
                 operand = landed[1][i] if isinstance(landed[1], list) else landed[1]
-                mechanism = scoring.patterned if spot[1] in PATTERNS.values() else scoring.mechanism
-                change, within = mechanism(write, operand, at), self.space(write)
+                if spot[1] in PATTERNS.values():
+                    change = scoring.patterned(write, operand, at, max(token, last) + 1)
+                else:
+                    change = scoring.mechanism(write, operand, at)
+                within = self.space(write)
                 change = within.within(change) if within else change
                 entries = self.world.entries(site)
                 places.setdefault((*spot, token), []).append(scoring.among(entries, change) if entries else change)
@@ -328,7 +333,10 @@ class Reading:
         there = [row for row in shown if isinstance(row, Tensor)]
         pos, config = pos_of(self.reads[read]), self.world.model.config
         features = config.hidden_size if self.reads[read].get("view", "raw") == "raw" else config.vocab_size
-        lost = torch.full((1, *(there[0].shape[1:] if there else (features,))), torch.nan)
+        site = self.document["sites"][self.reads[read]["site"]]
+        heads = len(site.get("heads") or range(config.num_attention_heads))
+        none = (heads, 0) if site["component"] in PATTERNS else (features,)
+        lost = torch.full((1, *(there[0].shape[1:] if there else none)), torch.nan)
         ragged = "scope" in pos or width(pos) is None
         if self.space(self.reads[read]):
             rows = shown
@@ -337,13 +345,35 @@ class Reading:
                 return [next(row for row in rows if isinstance(row, str))], lost[0]
             mean = torch.cat(there).mean(0, keepdim=True) if ragged else torch.stack(there).mean(0)
             return [mean], mean[0] if len(mean) == 1 else mean
-        wide = width(pos)
-        if "all" in pos and pos.get("frame") == "generated" and not self.decoding.uneven:
-            wide = self.decoding.steps - (pos.get("token") == "input")
-        if "scope" in pos or wide is None:
+        wide = self._wide(pos)
+        if wide is None:
             return rows, torch.cat([lost[:0], *there])
         whole = torch.stack([row if isinstance(row, Tensor) else lost.expand(wide, *lost.shape[1:]) for row in shown])
         return rows, whole[:, 0] if wide == 1 else whole
+
+    def counts(self, output: str, read: str) -> dict[str, list]:
+        """Of an output of patterns, over how many keys each is: those of every row, flat where rows may differ."""
+        if self.document["sites"][self.reads[read]["site"]]["component"] not in PATTERNS:
+            return {}
+        wide = self._wide(pos_of(self.reads[read]))
+        rows = [[0] * (wide or 0)] * len(self.ids)
+        for row in range(len(self.ids)):
+            value, places, _ = self.value(read, row)
+            if isinstance(value, Tensor):
+                size = len(self.prompt(self.reads[read]["input"], row).ids)
+                generated = pos_of(self.reads[read]).get("frame") == "generated"
+                rows[row] = [size + (place if generated else 0) for place in places]
+        if wide is None:
+            return {f"{output}.keys": [count for row in rows for count in row]}
+        return {f"{output}.keys": [row[0] for row in rows] if wide == 1 else rows}
+
+    def _wide(self, pos: dict) -> int | None:
+        """How many tokens a position has in every row; None where rows may differ."""
+        if "scope" in pos:
+            return None
+        if "all" in pos and pos.get("frame") == "generated" and not self.decoding.uneven:
+            return self.decoding.steps - (pos.get("token") == "input")
+        return width(pos)
 
     def _shown(self, name: str, value: Tensor) -> Tensor:
         seen = self.seen(name, value).float()

@@ -1,4 +1,4 @@
-"""Documents drawn with settings and samples: every value, and every token, is what the row alone gives."""
+"""Documents drawn with settings, samples and patterns: every value, and every token, is what the row alone gives."""
 
 import json
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 from tests import drawing, families, plain
 from tests.desk import Desk, agree, desk
+from tests.drawing_patterns import Patterned
 from tests.drawing_settings import Settled
 from tests.worlds import VOCABULARY, words
 
@@ -15,6 +16,10 @@ from causalab_mini.schedule.optimize import Mode
 
 MODELS = [("llama", 16), ("gpt2", 64), ("qwen3", 16)]
 PER_MODEL = 6
+KINDS: list[tuple[type[Settled], str, int]] = [
+    *((Settled, *model) for model in MODELS),
+    *((Patterned, *model) for model in MODELS[:2]),
+]
 TURNS: list[list[tuple[str, int | None, Mode]]] = [
     [("traced", 1, "fast"), ("hooks", 3, "naive")],
     [("hooks", None, "fast"), ("traced", 3, "exact")],
@@ -43,8 +48,7 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @pytest.mark.parametrize("number", range(PER_MODEL))
-@pytest.mark.parametrize(("model", "width"), MODELS)
-@pytest.mark.parametrize("kind", [Settled])
+@pytest.mark.parametrize(("kind", "model", "width"), KINDS)
 def test_a_drawn_document(kind: type[Settled], model: str, width: int, number: int, at: World) -> None:
     there = at(model, width)
     document = accepted(kind, there, 1000 * MODELS.index((model, width)) + 40 * number)
