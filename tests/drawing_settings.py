@@ -82,7 +82,7 @@ class Settled(Draw):
             "sequence_bias": [[pair, -20.0], [[one], pick.choice([-1.5, 4.0])]],
             "min_length": pick.randint(6, 20),
             "min_new_tokens": pick.randint(1, 3),
-            "forced_eos_token_id": pick.choice([end, one, [one, end]]),
+            "forced_eos_token_id": pick.choice([end, one, [end]]),
             "exponential_decay_length_penalty": [pick.randrange(2), pick.choice([1.5, 6.0])],
             "remove_invalid_values": True,
             "renormalize_logits": True,
