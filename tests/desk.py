@@ -175,6 +175,7 @@ def _agree(where: str, seen: Seen, told: oracle.Told) -> None:
         assert [(row.row, row.layer) for row in found] == [(i // layers, cell.layer) for i, cell in enumerate(cells)]
         assert table.decodes == told.decodes
         assert [row.stopped_at for row in found] == [cell.stopped_at for cell in cells], f"{where} {name}"
+        assert [(row.emitted, row.argmax) for row in found] == [(cell.emitted, cell.argmax) for cell in cells]
         # A probability is held to its own size; a logit, a nat or a cosine may be the difference of larger numbers.
         scale = 0.0 if table.unit in ("probability", "list") else 1.0
         for row, cell in zip(seen.rows(name), cells, strict=True):
@@ -187,7 +188,7 @@ def _agree(where: str, seen: Seen, told: oracle.Told) -> None:
             elif not name.endswith((".lengths", ".keys")):
                 assert tensor.dtype == torch.float32
                 wanted = told.outputs[name]
-                assert tensor.shape == wanted.shape, f"{where} {name}"
+                assert tensor.shape == wanted.shape, f"{where} {name} {tensor.shape} {wanted.shape}"
                 largest = max(wanted.nan_to_num().abs().flatten().tolist(), default=0.0)
                 torch.testing.assert_close(tensor, wanted, rtol=0, atol=1e-4 * max(largest, 1.0), equal_nan=True)
 

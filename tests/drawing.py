@@ -82,6 +82,9 @@ def write_table(root: Path) -> Path:
 class Draw:
     """One document, drawn from a seed. It may be refused: what it asks for need not fit every row."""
 
+    lengths = (0, 0, 2, 3)
+    """How many steps an intervention decodes."""
+
     def __init__(self, seed: int, depth: int) -> None:
         self.random = Random(seed)
         self.depth = depth
@@ -106,11 +109,12 @@ class Draw:
 
     def step(self, body: dict, name: str) -> dict:
         outputs = {}
-        for read in self.random.sample(sorted(body["reads"]), min(2, len(body["reads"]))):
+        reads = sorted(read for read in body["reads"] if not read.startswith("pattern"))
+        for read in self.random.sample(reads, min(2, len(reads))):
             if not read.startswith("head") or self.several(body["reads"][read]):
                 outputs[f"{name}_{read}"] = {"read": read, "reduce": self.random.choice(["none", "mean"])}
-        reads = {key: body["reads"][spec["read"]] for key, spec in outputs.items()}
-        self.outputs.update({key: read for key, read in reads.items() if not self.several(read)})
+        taps = {key: body["reads"][spec["read"]] for key, spec in outputs.items()}
+        self.outputs.update({key: tap for key, tap in taps.items() if not self.several(tap)})
         values = [*body["metrics"], *outputs]
         if body["decode"]:
             pairs = {(read.get("model", "original"), read["input"]) for read in body["reads"].values()}
@@ -134,7 +138,7 @@ class Draw:
 
     def intervention(self, name: str, refs: list[str]) -> dict:
         pick = self.random
-        self.decode = pick.choice([0, 0, 2, 3])
+        self.decode = pick.choice(self.lengths)
         body: dict = {"reads": {}, "writes": {}, "models": {}, "metrics": {}, "decode": self.going_on()}
         for i in range(pick.randint(1, 2)):
             body["reads"][f"v{i}"] = {"site": self.site(), "pos": self.position(), "input": self.role()}

@@ -59,8 +59,12 @@ def run(
     steps: int = 0,
     held: Iterable[int] = (),
     forced: Sequence[int] | None = None,
+    pick: Callable[[list[int], Tensor], int] | None = None,
 ) -> Rollout:
-    """Run one row. `steps` tokens are chosen greedily, `held` ids never; or they are `forced`."""
+    """Run one row. `steps` tokens are chosen greedily, `held` ids never; or they are `forced`.
+
+    `pick` chooses instead, given what was said and logits [V].
+    """
     edits, looks, held = list(edits), list(looks), list(held)
     ids, rows, values = list(prompt), [], {}
     states = any(item.module.startswith(STATE) for item in [*edits, *looks])
@@ -70,7 +74,9 @@ def run(
         rows.append(logits[-1])
         for name, value in seen.items():
             values.setdefault(name, value)
-        if steps:
+        if steps and pick is not None:
+            ids.append(pick(ids[len(prompt) :], logits[-1]))
+        elif steps:
             choice = logits[-1].clone()
             choice[held] = -torch.inf
             ids.append(int(choice.argmax()) if forced is None else forced[step])

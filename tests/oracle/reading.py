@@ -13,6 +13,7 @@ from functools import cache, cached_property
 import torch
 from tests import plain
 from tests.oracle import scoring, spaces, stacks
+from tests.oracle.choosing import Choosing, Row
 from tests.oracle.decoding import Decoding, located, said
 from tests.oracle.parts import PATTERNS, padded
 from tests.oracle.positions import cut, deferred, dig, pos_of, stretch, width
@@ -41,6 +42,8 @@ def observe(world: World, document: dict) -> dict[tuple[str, ...], Told]:
                         told[path].outputs |= reading.principal(output, spec["read"], spec["k"])
                         continue
                     published[output], told[path].outputs[output] = reading.publish(**spec)
+                    if spec.get("reduce", "none") == "none":
+                        told[path].generated |= reading.counts(output, spec["read"])
     for one in told.values():
         one.tables = stacks.together(one.tables, _side_by_side)
         one.outputs = stacks.together(one.outputs, lambda parts: torch.stack(list(parts.values())))
@@ -60,6 +63,9 @@ class Reading:
         self.world, self.document, self.body, self.published = world, document, body, published
         self.fields = {role: document["roles"][role]["field"] for role in document["roles"]}
         self.refs, self.decoding = refs, Decoding.of(body.get("decode", 0))
+        stated = document["model"].get("generation", "neutral")
+        lowest = {"neutral": {}, "checkpoint": world.generation}[stated] if isinstance(stated, str) else stated
+        self.choosing = Choosing.of([lowest, body.get("generation", {})], body.get("decode", 0))
         self.reads, self.writes = body["reads"], body.get("writes", {})
         self.models, self.metrics = body.get("models", {}), body.get("metrics", {})
         roles = [read["input"] for read in self.reads.values()] + [model["input"] for model in self.models.values()]
@@ -151,8 +157,11 @@ class Reading:
             for i, token in enumerate(landed[0]):
                 at = (self.ids[row], token - last, 0, 1) if generated else (self.ids[row], 0, i, len(landed[0]))
                 operand = landed[1][i] if isinstance(landed[1], list) else landed[1]
-                mechanism = scoring.patterned if spot[1] in PATTERNS.values() else scoring.mechanism
-                change, within = mechanism(write, operand, at), self.space(write)
+                if spot[1] in PATTERNS.values():
+                    change = scoring.patterned(write, operand, at, max(token, last) + 1)
+                else:
+                    change = scoring.mechanism(write, operand, at)
+                within = self.space(write)
                 change = within.within(change) if within else change
                 entries = self.world.entries(site)
                 places.setdefault((*spot, token), []).append(scoring.among(entries, change) if entries else change)
@@ -168,19 +177,32 @@ class Reading:
         edits = self.edits(model, role, row)[0]
         fed = self.fed(role, row)
         ids, looks = tuple(ids), tuple(looks)
+        drawn = "" if self.choosing.seed is None else self.ids[row]
         if not edits and fed is None:
-            return self.untouched(ids, looks)
-        return self._run(ids, looks, edits, [] if isinstance(fed, str) else fed)
+            return self.untouched(ids, looks, drawn)
+        return self._run(ids, looks, edits, [] if isinstance(fed, str) else fed, drawn)
 
-    def _untouched(self, ids: tuple[int, ...], looks: tuple[plain.Look, ...]) -> plain.Rollout:
-        return self._run(ids, looks, (), None)
+    def _untouched(self, ids: tuple[int, ...], looks: tuple[plain.Look, ...], drawn: str) -> plain.Rollout:
+        return self._run(ids, looks, (), None, drawn)
 
     def _run(
-        self, ids: tuple[int, ...], looks: tuple[plain.Look, ...], edits: Sequence[plain.Edit], fed: list[int] | None
+        self,
+        ids: tuple[int, ...],
+        looks: tuple[plain.Look, ...],
+        edits: Sequence[plain.Edit],
+        fed: list[int] | None,
+        drawn: str,
     ) -> plain.Rollout:
+        """`drawn`: the example id that tokens are drawn for."""
         held = [] if self.decoding.stops else self.world.eos
         steps = self.decoding.steps if fed is None else len(fed)
-        return self.decoding.ended(plain.run(self.world.model, ids, edits, looks, steps, held, fed), self.world.eos)
+
+        def pick(said: list[int], logits: Tensor) -> int:
+            return self.choosing.pick(Row(list(ids), said, steps, self.world.eos), logits, drawn, held)
+
+        chosen = pick if fed is None and self.choosing.acts else None
+        rollout = plain.run(self.world.model, ids, edits, looks, steps, held, fed, chosen)
+        return self.decoding.ended(rollout, self.world.eos)
 
     def _looked(self, name: str, row: int) -> list[int]:
         read = self.reads[name]
@@ -238,15 +260,32 @@ class Reading:
         models = [model for model, _ in self.forwards]
         for model, role in self.forwards if self.decoding.runs else ():
             name = f"{model}.generated" if models.count(model) == 1 else f"{model}@{role}.generated"
-            ids, most = [self.rollout(model, role, row).ids for row in range(len(self.ids))], self.steps(role)
+            rollouts, most = [self.rollout(model, role, row) for row in range(len(self.ids))], self.steps(role)
+            ids = [rollout.ids for rollout in rollouts]
             told.generated[name] = [[*some, *[self.world.pad] * (most - len(some))] for some in ids]
+            if self.chooses:
+                best = [rollout.logits.argmax(-1).tolist() for rollout in rollouts]
+                told.generated[f"{name}.argmax"] = [[*some, *[self.world.pad] * (most - len(some))] for some in best]
             if self.decoding.uneven:
                 told.generated[f"{name}.lengths"] = [len(some) for some in ids]
         for name, metric in self.metrics.items():
             told.tables[name] = [self._cell(metric, row) for row in range(len(self.ids))]
         return told
 
+    @property
+    def chooses(self) -> bool:
+        """Whether rows may say another token than the likeliest, by settings or draws."""
+        return self.decoding.runs and self.decoding.column is None and self.choosing.acts
+
     def _cell(self, metric: dict, row: int) -> Cell:
+        cell = self._scored(metric, row)
+        if not self.chooses:
+            return cell
+        read = self.reads[metric["of"]]
+        rollout = self.rollout(read.get("model", "original"), read["input"], row)
+        return replace(cell, emitted=tuple(rollout.ids), argmax=tuple(rollout.logits.argmax(-1).tolist()))
+
+    def _scored(self, metric: dict, row: int) -> Cell:
         read = self.reads[metric["of"]]
         rollout = self.rollout(read.get("model", "original"), read["input"], row)
         ends = (step for step, logits in enumerate(rollout.logits) if int(logits.argmax()) in self.world.eos)
@@ -294,7 +333,10 @@ class Reading:
         there = [row for row in shown if isinstance(row, Tensor)]
         pos, config = pos_of(self.reads[read]), self.world.model.config
         features = config.hidden_size if self.reads[read].get("view", "raw") == "raw" else config.vocab_size
-        lost = torch.full((1, *(there[0].shape[1:] if there else (features,))), torch.nan)
+        site = self.document["sites"][self.reads[read]["site"]]
+        heads = len(site.get("heads") or range(config.num_attention_heads))
+        none = (heads, 0) if site["component"] in PATTERNS else (features,)
+        lost = torch.full((1, *(there[0].shape[1:] if there else none)), torch.nan)
         ragged = "scope" in pos or width(pos) is None
         if self.space(self.reads[read]):
             rows = shown
@@ -303,13 +345,35 @@ class Reading:
                 return [next(row for row in rows if isinstance(row, str))], lost[0]
             mean = torch.cat(there).mean(0, keepdim=True) if ragged else torch.stack(there).mean(0)
             return [mean], mean[0] if len(mean) == 1 else mean
-        wide = width(pos)
-        if "all" in pos and pos.get("frame") == "generated" and not self.decoding.uneven:
-            wide = self.decoding.steps - (pos.get("token") == "input")
-        if "scope" in pos or wide is None:
+        wide = self._wide(pos)
+        if wide is None:
             return rows, torch.cat([lost[:0], *there])
         whole = torch.stack([row if isinstance(row, Tensor) else lost.expand(wide, *lost.shape[1:]) for row in shown])
         return rows, whole[:, 0] if wide == 1 else whole
+
+    def counts(self, output: str, read: str) -> dict[str, list]:
+        """Of an output of patterns, over how many keys each is: those of every row, flat where rows may differ."""
+        if self.document["sites"][self.reads[read]["site"]]["component"] not in PATTERNS:
+            return {}
+        wide = self._wide(pos_of(self.reads[read]))
+        rows = [[0] * (wide or 0)] * len(self.ids)
+        for row in range(len(self.ids)):
+            value, places, _ = self.value(read, row)
+            if isinstance(value, Tensor):
+                size = len(self.prompt(self.reads[read]["input"], row).ids)
+                generated = pos_of(self.reads[read]).get("frame") == "generated"
+                rows[row] = [size + (place if generated else 0) for place in places]
+        if wide is None:
+            return {f"{output}.keys": [count for row in rows for count in row]}
+        return {f"{output}.keys": [row[0] for row in rows] if wide == 1 else rows}
+
+    def _wide(self, pos: dict) -> int | None:
+        """How many tokens a position has in every row; None where rows may differ."""
+        if "scope" in pos:
+            return None
+        if "all" in pos and pos.get("frame") == "generated" and not self.decoding.uneven:
+            return self.decoding.steps - (pos.get("token") == "input")
+        return width(pos)
 
     def _shown(self, name: str, value: Tensor) -> Tensor:
         seen = self.seen(name, value).float()

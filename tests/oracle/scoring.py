@@ -40,16 +40,17 @@ def mechanism(write: dict, operand: Tensor | float | None, at: tuple[str, int, i
     return change
 
 
-def patterned(write: dict, operand: Tensor | float | None, at: tuple[str, int, int, int]) -> Change:
-    """The same of a pattern [H, T], by a pattern over as many tokens as there were when it was read."""
+def patterned(write: dict, operand: Tensor | float | None, at: tuple[str, int, int, int], keys: int) -> Change:
+    """The same of a pattern [H, T], of which `keys` were there when the token was computed."""
 
     def change(f: Tensor, before: Tensor) -> Tensor:
-        whole = operand
+        now, new, whole = f[:, :keys], f.clone(), operand
         if isinstance(operand, Tensor):
-            whole = torch.zeros_like(f)
-            whole[:, : operand.shape[-1]] = operand
+            whole = torch.zeros_like(now)
+            whole[:, : operand.shape[-1]] = operand[:, :keys]
             whole = whole.flatten()
-        return mechanism(write, whole, at)(f.flatten(), before.flatten()).view_as(f)
+        new[:, :keys] = mechanism(write, whole, at)(now.flatten(), before[:, :keys].flatten()).view_as(now)
+        return new
 
     return change
 

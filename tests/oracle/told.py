@@ -9,7 +9,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Cell:
-    """A row under a metric: its value or the reason there is none, where it was read, what stands there; a layer."""
+    """A row under a metric: its value or the reason there is none, where it was read, what stands there; a layer.
+
+    `emitted` and `argmax` are what it said and what was likeliest, where these may differ.
+    """
 
     value: object
     reason: str | None
@@ -17,6 +20,8 @@ class Cell:
     tokens: tuple[str, ...]
     stopped_at: int | None
     layer: int | None = None
+    emitted: tuple[int, ...] | None = None
+    argmax: tuple[int, ...] | None = None
 
 
 @dataclass

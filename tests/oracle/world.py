@@ -40,6 +40,8 @@ class World:
         from transformers import PreTrainedTokenizerFast
 
         self.model, self.root = model, root
+        own = folder / "generation_config.json"
+        self.generation: dict = json.loads(own.read_text()) if own.is_file() else {}
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
         config, made = model.config, model.generation_config
         eos = [config.eos_token_id, self.tokenizer.eos_token_id, made.eos_token_id if made else None]

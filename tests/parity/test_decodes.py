@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests import plain
-from tests.desk import Desk
+from tests.desk import Desk, Seen
 
 from causalab_mini.checkpoint.resolve import resolve
 from causalab_mini.engine.modules import load
@@ -231,3 +231,28 @@ def test_a_column_that_cannot_be_fed_is_refused(desk: Desk) -> None:
         desk.compile(document({"force": "sayd"}, {"x": head(index=0)}, {"e": {"kind": "entropy", "of": "x"}}))
     with pytest.raises(Refusal, match="past the last step"):
         desk.compile(document({"force": "said"}, {"x": head(index=60)}, {"e": {"kind": "entropy", "of": "x"}}))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("engine", ["hooks", "traced"])
+def test_a_row_that_ends_with_the_step_it_shares(desk: Desk, engine: str, mode: str) -> None:
+    """Step 0 is what another intervention looks at as well; of the later ones there is nothing."""
+    made = document(2, {"x": {"site": "mid", "pos": {"frame": "generated", "all": True}, "input": "base"}}, {})
+    goes_on = made["interventions"]["one"]
+    ends = {
+        **goes_on,
+        "decode": {"steps": 2, "eos": "stop"},
+        "generation": {"sequence_bias": [[[min(desk.checkpoint.eos_ids)], 1000.0]]},
+    }
+    saves = [{"value": "X", "file_path": "x.safetensors"}]
+    step = {"kind": "observe", "rows": {"base": "own/rows"}, "outputs": {"X": "x"}, "saves": saves}
+    made["interventions"]["two"] = ends
+    made["steps"] = {
+        "s": {**step, "interventions": "one"},
+        "t": {**step, "interventions": "two", "outputs": {"Y": "x"}},
+    }
+    made["steps"]["t"]["saves"] = [{"value": "Y", "file_path": "y.safetensors"}]
+    found = desk.run(made, engine, mode=mode)[""]
+    whole, ended = Seen(found[("s",)]).tensor("X"), Seen(found[("t",)]).tensors("Y")
+    assert ended["Y.lengths"].tolist() == [1] * len(ROWS)
+    torch.testing.assert_close(ended["Y"], whole[:, 0], rtol=0, atol=1e-4)

@@ -145,6 +145,30 @@ def test_a_read_is_what_plain_transformers_says_of_the_row_alone(variant: str, w
             assert found.tensors("PROBS_FIRST")["PROBS_FIRST.keys"][row] == size
 
 
+@pytest.mark.parametrize("way", [WAYS[0], WAYS[2], WAYS[4]])
+def test_a_pattern_found_afterwards_is_over_the_keys_of_its_own_step(
+    way: tuple[str, int | None, Mode], eager: Worlds
+) -> None:
+    """The last step but one: as many keys as are named, whatever later steps would have."""
+    desk = eager("llama", 16)
+    reads = {"found": read("probs", generated(index=-2)), "named": read("probs", generated(index=STEPS - 2))}
+    document = placed(intervention(reads, decode=STEPS), {name.upper(): name for name in reads})
+    seen_there = seen(desk, document, way)
+    found, named = seen_there.tensor("FOUND"), seen_there.tensor("NAMED")
+    assert torch.equal(found, named)
+    assert found.shape[-1] == max(seen_there.tensors("FOUND")["FOUND.keys"].tolist())
+
+
+def test_a_mean_of_patterns_found_afterwards_is_over_the_keys_of_their_own_step(eager: Worlds, tmp_path: Path) -> None:
+    desk = eager("llama", 16).over(write_table(tmp_path, rows(SAME)))
+    reads = {"found": read("probs", generated(index=-2)), "named": read("probs", generated(index=STEPS - 2))}
+    document = placed(intervention(reads, decode=STEPS), {name.upper(): name for name in reads})
+    step = document["steps"]["only"]
+    step["outputs"] = {name: {"read": name.lower(), "reduce": "mean"} for name in step["outputs"]}
+    found = seen(desk, document, WAYS[0])
+    assert torch.equal(found.tensor("FOUND"), found.tensor("NAMED"))
+
+
 def half(entries: Tensor) -> Tensor:
     return 0.5 * entries
 

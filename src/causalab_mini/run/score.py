@@ -258,6 +258,13 @@ class Scorer:
         located = reading.located(publish.read, layer)
         shown = patterns.together([self._shown(read, v.value) for v in located if isinstance(v.value, Tensor)])
         none = (read_width(self._checkpoint, read), *([0] if read.place.component.pattern else []))
+        forward = reading.forward(publish.read)
+        width = fixed_width(read, forward.decoding)
+        windows = [found.window if isinstance(found.value, Tensor) else None for found in located]
+        keys = patterns.keys(publish, read, forward, windows, width)
+        for counts in keys.values():
+            # A read that is located afterwards has kept patterns of later steps, too, which are over more keys.
+            shown = [patterns.over(one, max(counts.flatten().tolist())) for one in shown]
         features = shown[0].shape[1:] if shown else none
         if publish.reduce == "pca":
             found = directions(torch.cat(shown) if shown else torch.empty(0, *features), publish.k or 1)
@@ -267,10 +274,6 @@ class Scorer:
                 return {publish.name: torch.full(features, torch.nan)}
             mean = (torch.cat(shown) if read.pos.ragged else torch.stack(shown)).mean(0)
             return {publish.name: mean if read.pos.ragged or mean.shape[0] > 1 else mean[0]}
-        forward = reading.forward(publish.read)
-        width = fixed_width(read, forward.decoding)
-        windows = [found.window if isinstance(found.value, Tensor) else None for found in located]
-        keys = patterns.keys(publish, read, forward, windows, width)
         if width is None:
             flat = torch.cat(shown) if shown else torch.empty(0, *features)
             lengths = [len(v.window) if isinstance(v.value, Tensor) else 0 for v in located]

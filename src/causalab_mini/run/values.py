@@ -73,11 +73,17 @@ class Values:
 
         A lane that is shared may have another's keys, too, which none of these queries sees.
         """
-        found = [part for owner, own in self._schedule.parts(lane, keep) for part in self._kept[owner][own]]
+        found = [part for owner, own in self._schedule.parts(lane, keep) for part in self._came(owner, own)]
         if keep.place.component.pattern and keep.frame == "prompt":
             found = [patterns.over(part, len(self._schedule.lanes[lane].ids)) for part in found]
         found = patterns.together(found)
         return found[0] if len(found) == 1 else torch.cat(found)
+
+    def _came(self, lane: int, keep: Keep) -> list[Tensor]:
+        """What a lane has of `keep`: nothing of steps that it ended before."""
+        said = self._continuations.get(lane)
+        over = keep.frame == "generated" and said is not None and keep.at[0] >= max(1, len(said.ids))
+        return [] if over else self._kept[lane][keep]
 
     def changed(self, lane: int, edit: Edit, at: int, largest: float, size: float) -> None:
         """Note that `edit` acted on `lane` at one column or step, where the largest entry was `size`."""
