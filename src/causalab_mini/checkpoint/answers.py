@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from causalab_mini.checkpoint.tokenizer import Tokenizer
 from causalab_mini.vocabulary.metric import TokenForm
 
+SEVERAL = "use answers of one token, or another token_form; a longer one is forced, and scored by continuation_logprob"
+
 
 @dataclass(frozen=True)
 class AnswerProblem:
@@ -41,7 +43,7 @@ def answer(tokenizer: Tokenizer, vocab: int, value: str | int, form: TokenForm, 
     if len(found) != 1:
         shown = f": {_shown(tokenizer, found)}" if found else ""
         message = f"the answer {text!r} is {len(found)} tokens{shown}; it must be one"
-        return AnswerProblem(message, "use answers of one token, or another token_form", tuple(found))
+        return AnswerProblem(message, SEVERAL, tuple(found))
     return found[0]
 
 

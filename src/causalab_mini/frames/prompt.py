@@ -39,6 +39,11 @@ def warnings_of(text: Text) -> tuple[str, ...]:
     return ()
 
 
+def spaces_itself(text: Text) -> bool:
+    """Whether a prompt ends in white space of its own, as most chat templates do, and nothing has been said of it."""
+    return text.text[-1:].isspace() and not warnings_of(text)
+
+
 def _run(scope: Scope | None, text: Text, value: str | None) -> tuple[int, ...] | Reason:
     if scope is None:
         return tuple(range(text.prefix, len(text.ids)))

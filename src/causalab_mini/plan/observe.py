@@ -18,11 +18,14 @@ from causalab_mini.spec.children import Child
 from causalab_mini.spec.document import Document, Intervention, Observe, Output
 from causalab_mini.spec.forwards import forwards
 from causalab_mini.spec.generation import COMMANDED_NOTHING, Layer
+from causalab_mini.spec.positions import Position
 from causalab_mini.vocabulary.metric import AnswerMetric, Metric
 from causalab_mini.vocabulary.metrics import TopK
 from causalab_mini.vocabulary.reasons import Reason
 
 BASE = "base"
+FIRST = (Position(index=-1), Position(last=1), Position(index=0, frame="generated"))
+"""Where the first token after a prompt is predicted."""
 
 
 class Compiler:
@@ -179,6 +182,7 @@ class Compiler:
         self, intervention: Intervention, compiled: list[nodes.Forward], bound: Bound
     ) -> tuple[nodes.Score, ...]:
         role_of = {read.name: forward.role for forward in compiled for read in forward.reads}
+        reads = {read.name: read for forward in compiled for read in forward.reads}
         ids = bound.example_ids
         scores: list[nodes.Score] = []
         for name, metric in intervention.metrics.items():
@@ -187,10 +191,10 @@ class Compiler:
                 if isinstance(metric, TopK) and metric.k > most:
                     self._problems.add(f"k is {metric.k}, and there are {most} tokens", f"name at most {most}", at="k")
                 patterns.refuse_uncompared(metric, compiled, ids, self._problems)
-                scores.append(self._score(name, metric, bound, role_of[metric.of]))
+                scores.append(self._score(name, metric, bound, role_of[metric.of], reads[metric.of]))
         return tuple(scores)
 
-    def _score(self, name: str, metric: Metric, bound: Bound, role: str) -> nodes.Score:
+    def _score(self, name: str, metric: Metric, bound: Bound, role: str, read: nodes.Read) -> nodes.Score:
         answers: list[tuple[str, tuple[int | Reason, ...]]] = []
         if isinstance(metric, AnswerMetric):
             source = bound.batches.get(BASE, bound.batches[role])
@@ -199,6 +203,8 @@ class Compiler:
                     column: str = getattr(metric, field)
                     ids = self._rows.answers(source.ref, column, metric.token_form, bound.batches[role])
                     answers.append((field, ids))
+                    if metric.token_form == "space_prefixed" and read.pos in FIRST:
+                        self._rows.warn_of_spaces(column, bound.batches[role])
         self._refuse_equal(answers, bound)
         return nodes.Score(name, metric, tuple(answers))
 

@@ -18,7 +18,7 @@ from causalab_mini.data import rows as cells
 from causalab_mini.data import tables, variables
 from causalab_mini.data.fields import FieldPath
 from causalab_mini.errors import DataRefusal, PlanRefusal, Problem
-from causalab_mini.frames.prompt import PREFIX, has_turn, warnings_of, window
+from causalab_mini.frames.prompt import PREFIX, has_turn, spaces_itself, warnings_of, window
 from causalab_mini.frames.window import Window
 from causalab_mini.plan.nodes import Batch
 from causalab_mini.spec.positions import Position
@@ -156,6 +156,15 @@ class Rows:
             example_id, problem = wrong[0]
             raise PlanRefusal(Problem("", f"row '{example_id}' of {ref}: {problem.message}{more}", problem.hint))
         return tuple(found)
+
+    def warn_of_spaces(self, column: str, prompts: Batch) -> None:
+        """A warning where an answer gets a space before it right after a prompt that ends in white space."""
+        spaced = [text for text in prompts.rows if spaces_itself(text)]
+        if spaced:
+            told = f"{len(spaced)} of {len(prompts.rows)} prompts end in {spaced[0].text[-1]!r}"
+            put = f"the answers of '{column}' that are looked up there have a space put before them"
+            way = '"token_form": "bare" takes them as they stand'
+            self.warnings[f"{prompts.ref}, {prompts.field}: {told}, and {put}; {way}"] = None
 
 
 def listed(items: list[str]) -> str:

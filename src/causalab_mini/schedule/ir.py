@@ -231,3 +231,12 @@ def arguments_of(lane: Lane) -> Iterator[LaneValue]:
     for edit in lane.edits:
         if isinstance(edit.argument, LaneValue):
             yield edit.argument
+
+
+def before(lane: Lane) -> Iterator[int]:
+    """The lanes a lane needs to be run."""
+    if lane.parent is not None:
+        yield lane.parent
+    if lane.entry is not None:
+        yield lane.entry.twin
+    yield from (value.lane for value in arguments_of(lane))

@@ -15,6 +15,7 @@ from causalab_mini.schedule.ir import Schedule
 from causalab_mini.schedule.limits import Limits, Shape
 from causalab_mini.schedule.passes.cut import cut
 from causalab_mini.schedule.passes.drop import drop
+from causalab_mini.schedule.passes.finish import finish
 from causalab_mini.schedule.passes.layers import skip_layers
 from causalab_mini.schedule.passes.merge import merge
 from causalab_mini.schedule.passes.prefill import share_prefill
@@ -67,6 +68,7 @@ PASSES: tuple[Pass, ...] = (
     ),
     Pass("rows alone", Promise.LAST_BIT, ALONE, lambda schedule, limits, shape: rows_alone(schedule)),
     Pass("cut at states", Promise.EXACT, ALL, lambda schedule, limits, shape: cut(schedule, shape)),
+    Pass("finish points", Promise.EXACT, FAST, lambda schedule, limits, shape: finish(schedule)),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from causalab_mini.schedule.ir import Lane, PublishedValue, Schedule, arguments_of
+from causalab_mini.schedule.ir import Lane, PublishedValue, Schedule, before
 
 
 def rest(schedule: Schedule, known: Collection[str]) -> Schedule:
@@ -35,7 +35,7 @@ def rest(schedule: Schedule, known: Collection[str]) -> Schedule:
         if index not in needed:
             needed.add(index)
             for lane in schedule.calls[index].lanes:
-                waiting += _before(schedule.lanes[lane])
+                waiting += before(schedule.lanes[lane])
                 labels += _publishers(schedule.lanes[lane])
     bindings = {key: lanes for key, lanes in schedule.bindings.items() if key[0][0] in points}
     bound = {lane for lanes in bindings.values() for lane in lanes}
@@ -46,15 +46,6 @@ def rest(schedule: Schedule, known: Collection[str]) -> Schedule:
         wanted=frozenset((lane, keep) for lane, keep in schedule.wanted if lane in bound),
         heard=schedule.heard & bound,
     )
-
-
-def _before(lane: Lane) -> Iterator[int]:
-    """The lanes a lane needs to be run."""
-    if lane.parent is not None:
-        yield lane.parent
-    if lane.entry is not None:
-        yield lane.entry.twin
-    yield from (value.lane for value in arguments_of(lane))
 
 
 def _publishers(lane: Lane) -> Iterator[str]:

@@ -48,7 +48,7 @@ def test_several_tokens_are_shown(plain: tokenizer.Tokenizer) -> None:
     new, york = token(" New"), token(" York")
     assert problem == AnswerProblem(
         f"the answer ' New York' is 2 tokens: ' New' ({new}), ' York' ({york}); it must be one",
-        "use answers of one token, or another token_form",
+        "use answers of one token, or another token_form; a longer one is forced, and scored by continuation_logprob",
         (new, york),
     )
 

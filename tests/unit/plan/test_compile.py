@@ -254,6 +254,34 @@ def test_a_prompt_that_ends_in_a_space_is_warned_about(desk: Desk, tmp_path: Pat
     assert "ends in a space" in warning
 
 
+SPACED = (
+    "own/rows, input: 2 of 3 prompts end in '\\n', and the answers of 'good' that are looked up there have a space put "
+    'before them; "token_form": "bare" takes them as they stand'
+)
+
+
+@pytest.mark.parametrize(
+    ("pos", "form", "warned"),
+    [
+        (-1, "space_prefixed", (SPACED,)),
+        ({"last": 1}, "space_prefixed", (SPACED,)),
+        ({"frame": "generated", "index": 0}, "space_prefixed", (SPACED,)),
+        ({"frame": "generated", "index": 1}, "space_prefixed", ()),
+        (0, "space_prefixed", ()),
+        (-1, "bare", ()),
+    ],
+)
+def test_a_space_before_an_answer_that_follows_white_space_is_warned_about(
+    pos: object, form: str, warned: tuple[str, ...], desk: Desk, tmp_path: Path
+) -> None:
+    """A chat template mostly ends in a line break, after which a model says the answer without a space."""
+    texts = ["Friday is\n", "Sunday is", "Monday is\n"]
+    there = desk.over(write_table(tmp_path, rows(texts, good=[" Friday", " Monday", " Sunday"])))
+    metrics = {"p": {**prob("good")["p"], "token_form": form}}
+    asked = one({"x": read("head", pos)}, metrics=metrics, decode=2)
+    assert there.compile(asked).warnings == warned
+
+
 def test_answers_come_from_base_rows(desk: Desk, tmp_path: Path) -> None:
     """A read of the other role is scored with the answers in the rows bound to `base`."""
     write_table(tmp_path, rows(good=[" Friday", " Monday", " Sunday"]))

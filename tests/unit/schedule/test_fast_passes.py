@@ -6,7 +6,7 @@ import pytest
 from tests.schedules import DEPTH, STEP, applied, call, edit, equal, keep, lane, logits, naive, play, sound
 
 from causalab_mini.schedule.cost import cost
-from causalab_mini.schedule.ir import Call, Entry, LaneValue, Schedule
+from causalab_mini.schedule.ir import Call, Entry, LaneValue, PublishedValue, Schedule
 from causalab_mini.schedule.limits import CALL_COLUMNS
 
 TEXT = [3 + n % 7 for n in range(CALL_COLUMNS + 8)]
@@ -286,3 +286,42 @@ def test_a_window_is_not_widened_by_padding_after_the_cache() -> None:
     assert [each.lanes for each in narrow.calls] == [(0,), (3,), (1,), (2,)]
     for after in (wide, narrow):
         sound(after)
+
+
+# finish points
+
+
+def test_a_point_is_done_before_those_after_it() -> None:
+    """Two sources and what is written from them, in the order of rounds: the calls of point a, then those of b."""
+    sources = [lane([3, 4, n], [STREAM]) for n in (5, 6)]
+    written = [lane([7, 8, 9], [logits(2)], [edit(1, (1,), LaneValue(n, STREAM))]) for n in range(2)]
+    before = naive([sources[0]], [sources[1]], [written[0]], [written[1]])
+    keys = ("a", "b", "a", "b")
+    bindings = {((label, ("score",)), index): (index,) for index, label in enumerate(keys)}
+    after = applied(replace(before, bindings=dict(sorted(bindings.items()))), "finish points")
+    assert [each.lanes for each in after.calls] == [(0,), (2,), (1,), (3,)]
+    assert {each.lanes: each for each in after.calls} == {each.lanes: each for each in before.calls}
+
+
+def test_nothing_runs_before_what_it_starts_from_enters_with_or_is_given() -> None:
+    """Whatever order the points come in."""
+    clean = lane([*TEXT, 5], [logits(len(TEXT)), STREAM])
+    written = [lane([*TEXT, 5], [logits(len(TEXT))], [edit(n, (len(TEXT),), 0.5)]) for n in range(DEPTH)]
+    given = lane([*TEXT, 6], [logits(len(TEXT))], [edit(1, (1,), LaneValue(0, STREAM))])
+    before = naive([clean], *([each] for each in written), [given])
+    rounds = applied(applied(before, "share prefix"), "skip layers")
+    calls = applied(rounds, "stack points", lanes=1)
+    turned = {((str(n), ("score",)), 0): calls.bindings[STEP, n] for n in reversed(range(DEPTH + 2))}
+    after = applied(replace(calls, bindings=turned), "finish points")
+    sound(after)
+    assert after.calls != calls.calls
+    assert set(after.calls) == set(calls.calls)
+
+
+def test_what_uses_a_published_mean_runs_after_all_rows_of_it() -> None:
+    rows = [lane([3, 4, n], [STREAM]) for n in (5, 6)]
+    given = lane([7, 8, 9], [logits(2)], [edit(1, (1,), PublishedValue(("b", ("harvest",)), "mean", 0))])
+    before = naive([given], [rows[0]], [rows[1]])
+    bindings = {(("b", ("score",)), 0): (0,), (("b", ("harvest",)), 0): (1, 2)}
+    after = applied(replace(before, bindings=bindings), "finish points")
+    assert [each.lanes for each in after.calls] == [(1,), (2,), (0,)]

@@ -27,7 +27,7 @@ def test_modes_are_passes_in_an_order() -> None:
     assert names("naive") == ["window rows", "cut at states"]
     assert names("exact") == ["drop", "trim", "merge", "share prefill", "window rows", "cut at states"]
     shared = ["unique rows", "share prefix", "skip layers", "stack points"]
-    assert names("fast") == ["drop", "trim", "merge", *shared, "cut at states"]
+    assert names("fast") == ["drop", "trim", "merge", *shared, "cut at states", "finish points"]
     exact = [step for step in optimize.PASSES if "exact" in step.modes and step.name != "window rows"]
     assert {step.promise for step in exact} == {Promise.EXACT}
 
