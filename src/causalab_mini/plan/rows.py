@@ -75,6 +75,7 @@ class Rows:
         prompts = cells.prompts(table, FieldPath.parse(field))
         rows: list[Text] = []
         wrong: dict[Problem, list[str]] = {}
+        odd: dict[str, list[str]] = {}
         for example_id, prompt in zip(self.example_ids(ref), prompts, strict=True):
             try:
                 text = self._checkpoint.encode(prompt)
@@ -84,7 +85,9 @@ class Rows:
                 continue
             rows.append(text)
             for warning in (*warnings_of(text), *self._markerless(text)):
-                self.warnings[f"{ref}, row '{example_id}', {field}: {warning}"] = None
+                odd.setdefault(warning, []).append(f"'{example_id}'")
+        for warning, ids in odd.items():
+            self.warnings[f"{ref}, row{'s' * (len(ids) > 1)} {listed(ids)}, {field}: {warning}"] = None
         if wrong:
             named = {problem: f"row{'s' * (len(ids) > 1)} {listed(ids)} of {ref}" for problem, ids in wrong.items()}
             raise PlanRefusal([replace(p, message=f"{who}: {p.message}") for p, who in named.items()])

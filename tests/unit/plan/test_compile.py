@@ -252,6 +252,10 @@ def test_a_prompt_that_ends_in_a_space_is_warned_about(desk: Desk, tmp_path: Pat
     (warning,) = there.compile(one({"x": read("head")})).warnings
     assert "row 'row-1'" in warning
     assert "ends in a space" in warning
+    there = desk.over(write_table(tmp_path, rows([f"{number} is " for number in range(7)])))
+    (warning,) = there.compile(one({"x": read("head")})).warnings
+    five = ", ".join(f"'row-{number}'" for number in range(5))
+    assert warning.startswith(f"own/rows, rows {five} and 2 more, input: the prompt ends in a space")
 
 
 SPACED = (
