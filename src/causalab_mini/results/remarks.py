@@ -15,13 +15,16 @@ def warned(completions: Iterable[Completion], points: int) -> list[str]:
 
 def unscored(lines: Sequence[SummaryLine], points: int) -> list[str]:
     """The metrics that no row of a point has, and why."""
-    found = ((line.point, _reasons(line)) for line in lines if line.n_rows and not line.n_scored)
+    steps = len({line.observe for line in lines})
+    found = ((line.point, _reasons(line, steps)) for line in lines if line.n_rows and not line.n_scored)
     return _told(found, points)
 
 
 def idle(writes: Iterable[WriteEntry], points: int) -> list[str]:
     """The writes that changed nothing on some row they acted on, or acted on none."""
-    return _told(((write.point, said) for write in writes if (said := _idle(write))), points)
+    writes = list(writes)
+    steps = len({write.observe for write in writes})
+    return _told(((write.point, said) for write in writes if (said := _idle(write, steps))), points)
 
 
 def strange(lines: Sequence[SummaryLine]) -> list[str]:
@@ -34,17 +37,18 @@ def strange(lines: Sequence[SummaryLine]) -> list[str]:
     ]
 
 
-def _idle(write: WriteEntry) -> str | None:
-    name = f"write '{write.write}' of '{write.model}'"
+def _idle(write: WriteEntry, steps: int) -> str | None:
+    name = f"write '{write.write}' of '{write.model}'" + (f" in '{write.observe}'" if steps > 1 else "")
     if not any(write.firings):
         return f"{name} acted on no row"
     return f"{name} changed nothing on {write.still} of {len(write.firings)} rows" if write.still else None
 
 
-def _reasons(line: SummaryLine) -> str:
+def _reasons(line: SummaryLine, steps: int) -> str:
     reasons = ", ".join(f"{reason} on {count}" for reason, count in line.reasons.items())
     layer = "" if line.layer is None else f" at layer {line.layer}"
-    return f"'{line.metric}'{layer} has a value on none of {line.n_rows} rows: {reasons}"
+    step = f" in '{line.observe}'" if steps > 1 else ""
+    return f"'{line.metric}'{layer}{step} has a value on none of {line.n_rows} rows: {reasons}"
 
 
 def _told(found: Iterable[tuple[str, str]], points: int) -> list[str]:

@@ -53,6 +53,14 @@ def test_a_metric_without_a_value_says_so() -> None:
     ]
 
 
+def test_where_there_are_several_steps_they_are_named() -> None:
+    empty = row(None, Reason.EMPTY_CELL)
+    found = [*lines("", row(1.0)), *lines("", empty, path=("later", "probe"))]
+    assert unscored(found, 1) == ["'p' in 'later/probe' has a value on none of 1 rows: empty_cell on 1"]
+    writes = [write("", (1,), (0.5,)), write("", (1,), (0.0,), 1).model_copy(update={"observe": "later"})]
+    assert idle(iter(writes), 1) == ["write 'w' of 'm' in 'later' changed nothing on 1 of 1 rows"]
+
+
 def write(point: str, firings: tuple[int, ...], changes: tuple[float | None, ...], still: int = 0) -> WriteEntry:
     return WriteEntry(
         point=point, observe="score", write="w", model="m", firings=firings, largest_change=changes, still=still
