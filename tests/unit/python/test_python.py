@@ -149,6 +149,11 @@ def test_every_option_of_a_verb_is_a_keyword(verb: Callable[..., None]) -> None:
     assert set(signature(cm.dry_run).parameters) == set(signature(cm.run).parameters) - {"strict"}
 
 
+def test_a_check_looks_at_as_many_rows_as_the_verb() -> None:
+    verb = next(verb for verb, _ in VERBS if verb.__name__ == "check")
+    assert signature(cm.check).parameters["limit"].default == signature(verb).parameters["limit"].default
+
+
 def test_refusals_have_their_problems() -> None:
     broken = {**DOCUMENT, "sites": {"late": {"component": "lm_hed"}}, "steps": {}}
     with pytest.raises(cm.Refusal) as refused:
