@@ -6,7 +6,7 @@ A misspelt key is reported and read as what it was meant to be, or left out. A p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -23,21 +23,34 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parsed(Generic[T]):
-    """A part: its node if there is one, its problems, and the paths that are broken; all relative to the part."""
+    """A part: its node if there is one, its problems, and the paths that are broken; all relative to the part.
+
+    `misspelt`: paths as they were read, and as they are written.
+    """
 
     node: T | None
     problems: tuple[Problem, ...] = ()
     broken: frozenset[str] = frozenset()
+    misspelt: tuple[tuple[str, str], ...] = ()
+
+    def written(self, problem: Problem) -> Problem:
+        """A problem where it stands in the text: under the keys as they are written."""
+        path = problem.path
+        for read, written in sorted(self.misspelt, key=lambda pair: -len(pair[0])):
+            if path == read or path.startswith((f"{read}.", f"{read}[")):
+                path = written + path[len(read) :]
+        return replace(problem, path=path)
 
 
 class Gathered:
     """Problems and broken paths of the parts of one object, on their way up."""
 
-    __slots__ = ("broken", "problems")
+    __slots__ = ("broken", "misspelt", "problems")
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self.broken: set[str] = set()
+        self.misspelt: list[tuple[str, str]] = []
 
     def take(self, parsed: Parsed[T], *at: str | int) -> T | None:
         """The node of a part that stands at `at`; what is wrong with it is remembered."""
@@ -45,13 +58,16 @@ class Gathered:
             prefix = join(*at)
             self.problems += [problem.within(prefix) for problem in parsed.problems]
             self.broken |= {join(prefix, path) for path in parsed.broken}
+            self.misspelt += [(join(prefix, read), join(prefix, written)) for read, written in parsed.misspelt]
             if parsed.node is None:
                 self.broken.add(prefix)
         return parsed.node
 
     def done(self, node: T | None) -> Parsed[T]:
         """The object itself, with all that was gathered."""
-        return Parsed(node, tuple(self.problems), frozenset(self.broken)) if self.problems else Parsed(node)
+        if not self.problems:
+            return Parsed(node)
+        return Parsed(node, tuple(self.problems), frozenset(self.broken), tuple(self.misspelt))
 
 
 @dataclass(frozen=True)
@@ -73,12 +89,18 @@ def closed(raw: JsonObject, node: type[BaseModel], here: Gathered) -> JsonObject
     known = messages.fields(node, ())
     for key in [key for key in raw if key not in known]:
         here.problems.append(messages.unknown_key(key, key, known))
+        if meant := _meant(raw, key, known):
+            here.misspelt.append((meant, key))
         raw = _mended(raw, key, known)
     return raw
 
 
+def _meant(raw: Mapping[str, Json], key: str, known: Iterable[str]) -> str | None:
+    return nearest(key, [name for name in known if name not in raw])
+
+
 def _mended(raw: Mapping[str, Json], key: str, known: Iterable[str]) -> JsonObject:
-    meant = nearest(key, [name for name in known if name not in raw])
+    meant = _meant(raw, key, known)
     renamed = {meant if name == key and meant else name: item for name, item in raw.items()}
     return {name: item for name, item in renamed.items() if name != key}
 
@@ -112,7 +134,10 @@ def fit(shape: Shape[T], raw: Json) -> Parsed[T]:
     if unknown:
         here.problems += messages.problems(unknown, raw, shape.keys(raw))
         for loc in [messages.located(error, raw) for error in unknown]:
-            raw = _mended_at(raw, loc, messages.fields(shape.keys(raw), loc[:-1]))
+            known = messages.fields(shape.keys(raw), loc[:-1])
+            if meant := _meant(_object_at(raw, loc[:-1]), str(loc[-1]), known):
+                here.misspelt.append((join(*loc[:-1], meant), join(*loc)))
+            raw = _mended_at(raw, loc, known)
         errors = _errors(shape, raw)
     if errors:
         here.problems += messages.problems(errors, raw, shape.keys(raw))
@@ -126,6 +151,12 @@ def _errors(shape: Shape[T], raw: Json) -> list[ErrorDetails]:
     except ValidationError as error:
         return error.errors(include_url=False)
     return []
+
+
+def _object_at(raw: Json, loc: messages.Loc) -> JsonObject:
+    for part in loc:
+        raw = raw[part] if isinstance(raw, dict | list) else None  # type: ignore[index, call-overload]
+    return raw if isinstance(raw, dict) else {}
 
 
 def _mended_at(raw: Json, loc: messages.Loc, known: Iterable[str]) -> Json:

@@ -146,6 +146,8 @@ class _Look:
         problems = list(parsed.problems)
         if parsed.node is not None:
             problems += self._checker.check(parsed.node, parsed.broken)
+        if parsed.misspelt:
+            problems = [parsed.written(problem) for problem in problems]
         for problem in problems:
             self._seen.setdefault(problem, []).append(point)
         if problems or self._expansion.problems or parsed.node is None:
